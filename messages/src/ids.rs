@@ -142,7 +142,10 @@ impl ItemId {
     /// The n-th reasoning (from 0) of a response.
     #[must_use]
     pub fn reasoning(stream: StreamId, n: usize) -> Self {
-        Self(format!("reasoning-{}-{}-{n}", stream.request, stream.attempt))
+        Self(format!(
+            "reasoning-{}-{}-{n}",
+            stream.request, stream.attempt
+        ))
     }
 
     /// What a call does.

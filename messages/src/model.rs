@@ -102,7 +102,10 @@ impl Usage {
     #[must_use]
     pub fn cost(&self, prices: &Prices) -> f64 {
         let fresh = self.input_total.saturating_sub(self.input_cached);
-        #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "token counts are far below 2^52"
+        )]
         let sum = fresh as f64 * prices.input
             + self.input_cached as f64 * prices.cached
             + self.output_total as f64 * prices.output;

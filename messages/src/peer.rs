@@ -47,7 +47,15 @@ impl<M: Message> Clone for Peer<M> {
 
 impl<M: Message> fmt::Debug for Peer<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Peer({})", if self.slot.load().is_some() { "up" } else { "down" })
+        write!(
+            f,
+            "Peer({})",
+            if self.slot.load().is_some() {
+                "up"
+            } else {
+                "down"
+            }
+        )
     }
 }
 

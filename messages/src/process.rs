@@ -164,12 +164,20 @@ pub enum SandboxInitMsg {
 pub type SandboxInitInternal = Box<dyn std::any::Any + Send>;
 
 /// How ToolPool starts a command's actor under itself; made by the tree.
-pub type SpawnProcess =
-    Arc<dyn Fn(ProcessSpec, ractor::ActorCell) -> BoxFuture<Result<ActorRef<ProcessMsg>, String>> + Send + Sync>;
+pub type SpawnProcess = Arc<
+    dyn Fn(ProcessSpec, ractor::ActorCell) -> BoxFuture<Result<ActorRef<ProcessMsg>, String>>
+        + Send
+        + Sync,
+>;
 
 /// How ToolPool starts a policy's spawner and file worker under itself; made by the tree.
 pub type SpawnInit = Arc<
-    dyn Fn(Arc<SandboxPolicy>, ractor::ActorCell) -> BoxFuture<Result<ActorRef<SandboxInitMsg>, String>> + Send + Sync,
+    dyn Fn(
+            Arc<SandboxPolicy>,
+            ractor::ActorCell,
+        ) -> BoxFuture<Result<ActorRef<SandboxInitMsg>, String>>
+        + Send
+        + Sync,
 >;
 
 /// A boxed future, as the standard library has no alias for it.

@@ -30,7 +30,12 @@ pub struct EventSink {
 impl fmt::Debug for EventSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        write!(f, "EventSink({} events, {} uis)", state.next, state.uis.len())
+        write!(
+            f,
+            "EventSink({} events, {} uis)",
+            state.next,
+            state.uis.len()
+        )
     }
 }
 
@@ -149,7 +154,9 @@ impl EventSink {
 
     /// Forgets the running text of items (they are final, or void).
     pub fn forget(&self, items: &[ItemId]) {
-        self.lock().running.retain(|(item, _), _| !items.contains(item));
+        self.lock()
+            .running
+            .retain(|(item, _), _| !items.contains(item));
     }
 
     /// Lets a UI see the session from now on.
@@ -166,9 +173,13 @@ impl EventSink {
             wake: attachment.wake,
         };
         if let Some(since) = attachment.since {
-            buffer
-                .queue
-                .extend(state.backlog.iter().filter(|event| event.number > since).cloned());
+            buffer.queue.extend(
+                state
+                    .backlog
+                    .iter()
+                    .filter(|event| event.number > since)
+                    .cloned(),
+            );
             buffer.durable = buffer.queue.len();
         }
         if buffer.deltas {
@@ -253,8 +264,12 @@ impl State {
         self.next += 1;
         match &event {
             Event::ItemCompleted { item } => self.running.retain(|(id, _), _| *id != item.id),
-            Event::StreamRestarted { discarded, .. } => self.running.retain(|(id, _), _| !discarded.contains(id)),
-            Event::TurnEnded { .. } => self.running.retain(|(_, kind), _| *kind == DeltaKind::Output),
+            Event::StreamRestarted { discarded, .. } => {
+                self.running.retain(|(id, _), _| !discarded.contains(id))
+            }
+            Event::TurnEnded { .. } => self
+                .running
+                .retain(|(_, kind), _| *kind == DeltaKind::Output),
             _ => {}
         }
         let numbered = Numbered {
@@ -265,7 +280,8 @@ impl State {
         for ui in &mut self.uis {
             ui.push(numbered.clone());
         }
-        self.uis.retain(|ui| ui.lossless || ui.durable <= SLOW_LIMIT);
+        self.uis
+            .retain(|ui| ui.lossless || ui.durable <= SLOW_LIMIT);
         self.backlog.push_back(numbered);
         if self.backlog.len() > BACKLOG {
             self.backlog.pop_front();
@@ -332,6 +348,7 @@ impl UiBuffer {
         self.queue.retain(|numbered| {
             !matches!(&numbered.event, Event::Delta { item: other, kind: other_kind, .. } if other == item && *other_kind == kind)
         });
+        self.resyncs.push((item.clone(), kind));
         let event = Event::Resync {
             item: item.clone(),
             kind,

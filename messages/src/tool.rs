@@ -89,9 +89,12 @@ impl Operation {
         match self {
             Self::Exec(_) | Self::WriteStdin(_) => ToolClass::Process,
             Self::Write(_) | Self::Edit(_) | Self::Patch(_) => ToolClass::Write,
-            Self::Read(_) | Self::List(_) | Self::Glob(_) | Self::Grep(_) | Self::ViewImage(_) | Self::Plan(_) => {
-                ToolClass::ReadOnly
-            }
+            Self::Read(_)
+            | Self::List(_)
+            | Self::Glob(_)
+            | Self::Grep(_)
+            | Self::ViewImage(_)
+            | Self::Plan(_) => ToolClass::ReadOnly,
         }
     }
 

@@ -48,7 +48,9 @@ fn a_stuck_ui_gets_the_whole_text_in_one_resync() {
     }
     let drained = sink.drain(UiId(1));
     assert_eq!(drained.events.len(), 1);
-    assert!(matches!(&drained.events[0].event, Event::Resync { text, .. } if text.len() == 6_000_000));
+    assert!(
+        matches!(&drained.events[0].event, Event::Resync { text, .. } if text.len() == 6_000_000)
+    );
 }
 
 #[test]
@@ -94,7 +96,9 @@ fn attaching_in_mid_item_shows_its_text_so_far() {
     sink.delta(&ItemId::new("a"), DeltaKind::Text, "half an ans");
     attach(&sink, 1, false, None);
     let drained = sink.drain(UiId(1));
-    assert!(matches!(&drained.events[0].event, Event::Resync { text, .. } if text == "half an ans"));
+    assert!(
+        matches!(&drained.events[0].event, Event::Resync { text, .. } if text == "half an ans")
+    );
 }
 
 #[test]
