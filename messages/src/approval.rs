@@ -145,4 +145,9 @@ pub enum ApprovalMsg {
     PeerRestarted(crate::session::Who),
     /// The journal took a batch of ours.
     Committed(crate::journal::Committed),
+    /// From the Journal: nothing of the batch is in the file. It is sent again with the next one.
+    AppendFailed {
+        /// What the system said.
+        error: String,
+    },
 }

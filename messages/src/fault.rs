@@ -8,7 +8,10 @@ use std::sync::Arc;
 /// Points are `"<actor>.<message>"` in snake case at the start of each message (`session.submit`,
 /// `tool_executor.proceed`), and `"session.committed.<n>"` after the n-th commit that a Session saw.
 #[derive(Clone, Default)]
-pub struct FaultSwitch(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct FaultSwitch(Option<Hook>);
+
+/// What a test installs.
+type Hook = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl FaultSwitch {
     /// A switch that calls `hook` at each point.

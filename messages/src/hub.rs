@@ -74,7 +74,8 @@ pub enum SessionHubMsg {
 /// To UiHub.
 #[derive(Debug)]
 pub enum UiHubMsg {
-    /// A UI looks at a session from now on; it gets `SessionReady`, then what the sink has after `since`.
+    /// A UI looks at a session from now on; it gets `UiMsg::Attached`, then finds `ready` and what the sink has after
+    /// `since` in the sink. An actor that attaches to the same session again gets a new id and loses the old one.
     Attach {
         /// The session.
         session: SessionHandle,
@@ -84,10 +85,14 @@ pub enum UiHubMsg {
         can_answer: bool,
         /// Whether it wants deltas.
         deltas: bool,
-        /// Number of the last event it has seen.
+        /// Whether it is never detached for being slow.
+        lossless: bool,
+        /// Number of the last event it has seen; `Some(0)`: everything of this process.
         since: Option<u64>,
-        /// Its id in this session.
-        reply: RpcReplyPort<UiId>,
+        /// The first event that it sees: `Event::SessionReady`.
+        ready: crate::ui::Event,
+        /// Its id in this session, for callers that are not the UI itself.
+        reply: Option<RpcReplyPort<UiId>>,
     },
     /// A UI goes.
     Detach {

@@ -132,6 +132,14 @@ pub struct StreamId {
     pub attempt: u32,
 }
 
+impl ClientId {
+    /// A new id from the clock and randomness.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(Uuid::now_v7().to_string())
+    }
+}
+
 impl ItemId {
     /// The n-th text (from 0) of a response: ModelStream's deltas and Session's final item share it.
     #[must_use]

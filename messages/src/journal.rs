@@ -425,6 +425,9 @@ pub struct Loaded {
     pub session_batch: u64,
     /// Last batch number of Approval; 0 for none.
     pub approval_batch: u64,
+    /// How many of the records stood in the file when this process opened it. A file grants nothing: what these
+    /// records say of approvals is history, not permission.
+    pub inherited: usize,
     /// What was lost or mended on loading, for the user; empty when nothing.
     pub warnings: Vec<String>,
 }

@@ -16,10 +16,12 @@ pub mod policy;
 pub mod process;
 pub mod secret;
 pub mod session;
+pub mod show;
 pub mod sink;
 pub mod stream;
 pub mod tool;
 pub mod ui;
+pub mod visible;
 pub mod wire;
 pub mod worker;
 

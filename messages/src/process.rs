@@ -148,6 +148,10 @@ pub struct ProcessGone {
 
 /// To a SandboxInit: the owner of one policy's spawner process and file worker.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one message per file operation: a box would cost more than it saves"
+)]
 pub enum SandboxInitMsg {
     /// Carries out a file operation under the policy.
     File {

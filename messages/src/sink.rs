@@ -45,6 +45,7 @@ struct State {
     next: u64,
     /// Records whose events are out; what a restarted Session publishes again is dropped.
     published: Option<Seq>,
+    turns_ended: u64,
     backlog: VecDeque<Numbered>,
     running: HashMap<(ItemId, DeltaKind), String>,
     uis: Vec<UiBuffer>,
@@ -116,6 +117,12 @@ impl EventSink {
         self.lock().published
     }
 
+    /// Turns whose end was published here.
+    #[must_use]
+    pub fn turns_ended(&self) -> u64 {
+        self.lock().turns_ended
+    }
+
     /// Marks records up to `seq` as published without events: the past of a resumed session.
     pub fn skip_to(&self, seq: Seq) {
         let mut state = self.lock();
@@ -161,6 +168,11 @@ impl EventSink {
 
     /// Lets a UI see the session from now on.
     pub fn attach(&self, attachment: Attachment) {
+        self.attach_with(attachment, None);
+    }
+
+    /// Lets a UI see the session from now on; `first` is told to it before anything else (`SessionReady`).
+    pub fn attach_with(&self, attachment: Attachment, first: Option<Event>) {
         let mut state = self.lock();
         let mut buffer = UiBuffer {
             ui: attachment.ui,
@@ -172,6 +184,13 @@ impl EventSink {
             resyncs: Vec::new(),
             wake: attachment.wake,
         };
+        if let Some(event) = first {
+            buffer.queue.push_back(Numbered {
+                number: attachment.since.unwrap_or(state.next),
+                seq: None,
+                event,
+            });
+        }
         if let Some(since) = attachment.since {
             buffer.queue.extend(
                 state
@@ -267,9 +286,11 @@ impl State {
             Event::StreamRestarted { discarded, .. } => {
                 self.running.retain(|(id, _), _| !discarded.contains(id))
             }
-            Event::TurnEnded { .. } => self
-                .running
-                .retain(|(_, kind), _| *kind == DeltaKind::Output),
+            Event::TurnEnded { .. } => {
+                self.turns_ended += 1;
+                self.running
+                    .retain(|(_, kind), _| *kind == DeltaKind::Output);
+            }
             _ => {}
         }
         let numbered = Numbered {

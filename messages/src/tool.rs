@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ractor::RpcReplyPort;
+use ractor::{ActorRef, RpcReplyPort};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::Decision;
 use crate::policy::SandboxPolicy;
+use crate::process::ProcessMsg;
 use crate::{ApprovalId, CallId, ProcessId, TurnId};
 
 /// A call as the model made it and as we understood it.
@@ -646,6 +647,33 @@ pub enum ChildReport {
         /// Which.
         process: ProcessId,
     },
+    /// A command's actor was started for a call, or could not be.
+    Started {
+        /// Which call.
+        call: CallId,
+        /// The command's number.
+        process: ProcessId,
+        /// Its actor, or why there is none.
+        result: Result<ActorRef<ProcessMsg>, String>,
+    },
+    /// The model was given a command's output up to here, and the command runs on.
+    Yielded {
+        /// Which.
+        process: ProcessId,
+        /// Offset in its output.
+        offset: u64,
+        /// When it is ended, counted from now; `None`: never.
+        expires_ms: Option<u64>,
+    },
+    /// The actor that did the work for a call died under it; the executor gives up, as if it had crashed itself.
+    Lost {
+        /// Which call.
+        call: CallId,
+        /// What died and how.
+        cause: String,
+    },
+    /// Files that the model has seen, or changed, by a call (path, BLAKE3).
+    Seen(Vec<(PathBuf, Option<String>)>),
 }
 
 /// One call to run.

@@ -9,7 +9,7 @@ use crate::approval::{ApprovalRequest, DecidedBy, Decision};
 use crate::journal::{Part, TurnEnd, TurnError};
 use crate::model::Usage;
 use crate::tool::{ExecOutput, FileChange, PlanStep};
-use crate::{ApprovalId, ClientId, ItemId, ProcessId, Seq, SessionId, TurnId};
+use crate::{ApprovalId, ClientId, ItemId, ProcessId, Seq, SessionId, TurnId, UiId};
 
 /// Something happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -260,6 +260,11 @@ pub struct Numbered {
 /// To a UI actor.
 #[derive(Debug)]
 pub enum UiMsg {
+    /// It is attached: this is its id, for draining and answering.
+    Attached {
+        /// Its id.
+        ui: UiId,
+    },
     /// The sink has something: drain it.
     Wake,
     /// A question that this UI may answer.
@@ -285,4 +290,9 @@ pub enum UiMsg {
     },
     /// The program ends: say goodbye and answer.
     Close(RpcReplyPort<()>),
+    /// From its own tasks and threads.
+    Internal(UiInternal),
 }
+
+/// What a UI's own tasks and threads tell it. Opaque to everyone else.
+pub type UiInternal = Box<dyn std::any::Any + Send>;
