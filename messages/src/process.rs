@@ -33,8 +33,8 @@ pub struct ProcessSpec {
 /// To a SandboxProcess.
 #[derive(Debug)]
 pub enum ProcessMsg {
-    /// Waits until the command ended (and its pipes are drained, 2 s at the most), or `within_ms` passed, or output
-    /// came when `any_output`; then gives what was written since `from`.
+    /// Waits until the command ended (and its pipes are drained, 2 s at the most), or `within_ms` passed; then gives
+    /// what was written since `from`.
     Wait {
         /// Byte offset in the output.
         from: u64,
@@ -68,20 +68,8 @@ pub enum ProcessMsg {
     Internal(ProcessInternal),
 }
 
-/// What a SandboxProcess's tasks tell it.
-#[derive(Debug)]
-pub enum ProcessInternal {
-    /// Output was added to the buffer.
-    Output,
-    /// The command ended.
-    Exited(ExitStatus),
-    /// The pipes are closed, or their grace is over.
-    Drained,
-    /// It could not be started.
-    NotStarted(SpawnFailure),
-    /// A step of the cancel ladder, or a waiter's deadline; carries its generation.
-    Tick(u64),
-}
+/// What a SandboxProcess's tasks tell it. Opaque to everyone else.
+pub type ProcessInternal = Box<dyn std::any::Any + Send>;
 
 /// What a command did up to now.
 #[derive(Debug, Clone)]

@@ -1,1 +1,5 @@
-fn main() {}
+//! The `interpreter` program.
+
+fn main() -> std::process::ExitCode {
+    open_interpreter::cli::main()
+}

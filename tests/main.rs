@@ -1,0 +1,9 @@
+//! Tests over several crates: the workspace itself, the tree, and the real program.
+//!
+//! One binary, so that one link serves all of them. What one crate can show alone is tested in that crate.
+
+mod crash;
+mod exec;
+mod kill;
+mod support;
+mod workspace;
