@@ -39,7 +39,7 @@ async fn drill(fault: FaultSwitch) -> Drill {
         {"index":1,"id":"c2","type":"function","function":{"name":"apply_patch","arguments":json!({"input":patch}).to_string()}},
     ]}}]});
     let finish = json!({"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]});
-    let first = || {
+    let first = move || {
         Answer::sse(format!(
             "data: {two_calls}\n\ndata: {finish}\n\ndata: [DONE]\n\n"
         ))
