@@ -72,6 +72,10 @@ impl Config {
     pub fn sandbox_policy(&self, options: &PolicyOptions) -> Result<SandboxPolicy, ConfigError> {
         let mode = options.mode.unwrap_or_else(|| self.sandbox_mode());
         let mut roots = Vec::new();
+        if mode == SandboxMode::ReadOnly {
+            // Not writable; named so that a private /tmp does not hide it.
+            push(&mut roots, directory(&self.cwd, "the working directory")?);
+        }
         if mode == SandboxMode::WorkspaceWrite {
             push(&mut roots, directory(&self.cwd, "the working directory")?);
             for root in self.configured_roots() {

@@ -33,7 +33,7 @@ impl SandboxMode {
 pub struct SandboxPolicy {
     /// The mode.
     pub mode: SandboxMode,
-    /// Writable roots (empty in `read-only`); the first is the working directory.
+    /// Workspace roots; the first is the working directory. Writable but in `read-only`, where they are only kept visible.
     pub roots: Vec<PathBuf>,
     /// Names at the top of each root that stay read-only, also when missing: `.git`, `.agents`, `.codex`, `.openinterpreter`.
     pub protected: Vec<String>,

@@ -332,15 +332,24 @@ async fn open(
         world: world.clone(),
     };
     world.sessions.0.insert(id, parts.clone());
-    match Actor::spawn_linked(None, SessionSupervisor, parts, hub).await {
-        Ok(_) => Ok(handle),
-        Err(error) => {
-            world.sessions.0.remove(&id);
-            Err(TurnError {
-                class: ErrorClass::Runtime,
-                message: format!("the session could not be started: {error}"),
-                hint: None,
-            })
+    let mut attempts = 0;
+    loop {
+        // A part that crashes while it starts takes its supervisor's start with it; the next one begins anew over the
+        // same journal.
+        match Actor::spawn_linked(None, SessionSupervisor, parts.clone(), hub.clone()).await {
+            Ok(_) => return Ok(handle),
+            Err(error) if attempts == INTENSITY.restarts => {
+                world.sessions.0.remove(&id);
+                return Err(TurnError {
+                    class: ErrorClass::Runtime,
+                    message: format!("the session could not be started: {error}"),
+                    hint: None,
+                });
+            }
+            Err(error) => {
+                warn!(session = %id, %error, "the session's start failed and is tried again")
+            }
         }
+        attempts += 1;
     }
 }

@@ -29,7 +29,7 @@ use interpreter_journal::{Journal, JournalArgs, JournalStore, SyncPolicy};
 use interpreter_messages::harness::HarnessMsg;
 use interpreter_messages::hub::{SessionHandle, SessionHubMsg, UiHubMsg};
 use interpreter_messages::journal::JournalMsg;
-use interpreter_messages::session::{SessionSettings, Who};
+use interpreter_messages::session::{SessionMsg, SessionSettings, Who};
 use interpreter_messages::stream::StartStream;
 use interpreter_messages::wire::SharedEncoder;
 use interpreter_messages::{FaultSwitch, Peer};
@@ -226,6 +226,11 @@ impl Parts {
                 };
                 let (actor, _) = Actor::spawn_linked(None, Approval, args, supervisor).await?;
                 handle.approval.fill(actor.clone());
+                // Answered to the peer, which was empty until now. A hub that is down asks everybody when it is back.
+                let _ = self
+                    .world
+                    .ui_hub
+                    .cast(UiHubMsg::WhoCanAnswer { session: handle.id });
                 Ok(actor.get_cell())
             }
             Who::ToolPool => {
@@ -271,6 +276,8 @@ impl Parts {
                 };
                 let (actor, _) = Actor::spawn_linked(None, Session, args, supervisor).await?;
                 handle.session.fill(actor.clone());
+                // Answers to what it sent while it started had nowhere to go: it asks again.
+                let _ = actor.cast(SessionMsg::PeerRestarted(Who::Session));
                 Ok(actor.get_cell())
             }
         }

@@ -27,16 +27,22 @@ pub fn of_session(session: SessionId) -> Vec<String> {
 
 /// Waits until no process of the session is left. The kernel ends them; nothing tells us when, so this looks again.
 pub fn wait_until_gone(session: SessionId) {
+    wait_until(session, "processes are left", |left| left.is_empty());
+}
+
+/// Waits until a process of the session runs.
+pub fn wait_until_there(session: SessionId) {
+    wait_until(session, "no process runs", |running| !running.is_empty());
+}
+
+fn wait_until(session: SessionId, otherwise: &str, fits: impl Fn(&[String]) -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     loop {
-        let left = of_session(session);
-        if left.is_empty() {
+        let now = of_session(session);
+        if fits(&now) {
             return;
         }
-        assert!(
-            std::time::Instant::now() < deadline,
-            "processes are left: {left:?}"
-        );
+        assert!(std::time::Instant::now() < deadline, "{otherwise}: {now:?}");
         std::thread::yield_now();
     }
 }

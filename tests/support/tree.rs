@@ -1,6 +1,7 @@
 //! The tree in this process, with a scripted model over HTTP and a scripted user interface.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use interpreter_messages::approval::{ApprovalMsg, ApprovalRequest, Decision};
@@ -14,7 +15,8 @@ use interpreter_messages::policy::{
 };
 use interpreter_messages::session::{SessionMsg, SessionSettings, Submit};
 use interpreter_messages::ui::{Event, Numbered, UiMsg};
-use interpreter_messages::{ClientId, FaultSwitch, SessionId, UiId};
+use interpreter_messages::{ClientId, FaultSwitch, Peer, SessionId, UiId};
+use interpreter_restart::AbortOnDrop;
 use open_interpreter::tree::{Tree, World as Shared};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
@@ -23,7 +25,7 @@ use super::program::World;
 use super::server::Server;
 
 /// Longer than anything here takes; a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running tree with one session.
 pub struct Running {
@@ -33,6 +35,7 @@ pub struct Running {
     pub handle: SessionHandle,
     /// What the user interface sees.
     pub events: mpsc::UnboundedReceiver<Numbered>,
+    _ui: AbortOnDrop,
 }
 
 /// Settings of a session in a scratch world, with its model at this server.
@@ -141,15 +144,24 @@ impl Running {
             .expect("the hub answers")
             .expect("the session opens");
         let (sender, events) = mpsc::unbounded_channel();
-        let args = (handle.clone(), sender, answer);
-        let (ui, _) = Actor::spawn(None, ScriptedUi, args)
-            .await
-            .expect("a scripted UI starts");
-        attach(&tree, &handle, ui).await;
+        let shared = Arc::new(ScriptedUiShared {
+            handle: handle.clone(),
+            hub: tree.world.ui_hub.clone(),
+            events: sender,
+            answer,
+            seen: AtomicU64::new(0),
+        });
+        // Kept alive as a real user interface is: started again after a crash of it or of its hub.
+        let (hub, slot) = (tree.world.ui_hub.clone(), Peer::empty());
+        let ui = tokio::spawn(async move {
+            let start = || (ScriptedUi, Arc::clone(&shared));
+            drop(interpreter_frontend::host(&hub, &slot, start, || false).await);
+        });
         Self {
             tree,
             handle,
             events,
+            _ui: AbortOnDrop::new(&ui),
         }
     }
 
@@ -201,42 +213,29 @@ impl Running {
     }
 
     /// Waits for the end of the turn, or of the session.
-    #[track_caller]
     pub async fn turn_end(&mut self) -> Event {
         let end = |event: &Event| matches!(event, Event::TurnEnded { .. } | Event::Broken { .. });
-        let seen = self.wait_for(PATIENCE, end).await.expect("the turn ends");
+        let Some(seen) = self.wait_for(PATIENCE, end).await else {
+            let view = self.handle.session.call(SessionMsg::View, PATIENCE).await;
+            panic!("the turn does not end; the session is {view:?}");
+        };
         seen.into_iter().next_back().expect("the end was seen")
     }
 }
 
-async fn attach(tree: &Tree, handle: &SessionHandle, ui: ActorRef<UiMsg>) {
-    let ready = Event::Notice {
-        text: "attached".to_owned(),
-    };
-    let session = handle.clone();
-    let order = |reply| UiHubMsg::Attach {
-        session,
-        ui,
-        can_answer: true,
-        deltas: false,
-        lossless: true,
-        since: Some(0),
-        ready,
-        reply: Some(reply),
-    };
-    tree.world
-        .ui_hub
-        .call(order, PATIENCE)
-        .await
-        .expect("the UI is attached");
-}
-
 struct ScriptedUi;
 
-struct ScriptedUiState {
+/// What outlives a crash of the user interface.
+struct ScriptedUiShared {
     handle: SessionHandle,
+    hub: Peer<UiHubMsg>,
     events: mpsc::UnboundedSender<Numbered>,
     answer: Decision,
+    seen: AtomicU64,
+}
+
+struct ScriptedUiState {
+    shared: Arc<ScriptedUiShared>,
     id: Option<UiId>,
     waiting: Vec<ApprovalRequest>,
 }
@@ -244,17 +243,28 @@ struct ScriptedUiState {
 impl Actor for ScriptedUi {
     type Msg = UiMsg;
     type State = ScriptedUiState;
-    type Arguments = (SessionHandle, mpsc::UnboundedSender<Numbered>, Decision);
+    type Arguments = Arc<ScriptedUiShared>;
 
     async fn pre_start(
         &self,
-        _: ActorRef<UiMsg>,
-        (handle, events, answer): Self::Arguments,
+        myself: ActorRef<UiMsg>,
+        shared: Self::Arguments,
     ) -> Result<ScriptedUiState, ActorProcessingErr> {
+        let attach = UiHubMsg::Attach {
+            session: shared.handle.clone(),
+            ui: myself,
+            can_answer: true,
+            deltas: false,
+            lossless: true,
+            since: Some(shared.seen.load(Ordering::SeqCst)),
+            ready: Event::Notice {
+                text: "attached".to_owned(),
+            },
+            reply: None,
+        };
+        shared.hub.cast(attach).map_err(|_| "the hub is down")?;
         Ok(ScriptedUiState {
-            handle,
-            events,
-            answer,
+            shared,
             id: None,
             waiting: Vec::new(),
         })
@@ -275,19 +285,22 @@ impl Actor for ScriptedUi {
         let Some(id) = state.id else {
             return Ok(());
         };
+        let shared = &state.shared;
         for request in state.waiting.drain(..) {
-            let decision = state.answer.clone();
-            // An Approval that is down asks again when it is back.
-            let _ = state.handle.approval.cast(ApprovalMsg::Answer {
+            let decision = shared.answer.clone();
+            let answer = ApprovalMsg::Answer {
                 id: request.id,
                 decision,
                 by: id,
                 reply: None,
-            });
+            };
+            // An Approval that is down asks again when it is back.
+            let _ = shared.handle.approval.cast(answer);
         }
-        for numbered in state.handle.sink.drain(id).events {
+        for numbered in shared.handle.sink.drain(id).events {
+            shared.seen.fetch_max(numbered.number, Ordering::SeqCst);
             // The test may have seen enough.
-            let _ = state.events.send(numbered);
+            let _ = shared.events.send(numbered);
         }
         Ok(())
     }

@@ -127,7 +127,7 @@ impl Engine {
         model: &Arc<ModelProfile>,
     ) -> Result<WireRequest, ShapeError> {
         self.begin(model)?;
-        for record in new {
+        for record in in_order(new) {
             self.shaped.push(Arc::clone(record));
             if let Entry::Rebase { reason, .. } = &record.entry {
                 self.rebase(reason.clone())?;
@@ -441,6 +441,25 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// What the user said is journalled first, the surroundings after it; the model is told of the surroundings first. The
+/// two are always new together, so this does not depend on how a history is cut.
+fn in_order(new: &[Arc<Record>]) -> Vec<&Arc<Record>> {
+    let mut ordered = Vec::with_capacity(new.len());
+    let mut said = Vec::new();
+    for record in new {
+        match &record.entry {
+            Entry::UserInput(_) => said.push(record),
+            Entry::Environment(_) => ordered.push(record),
+            _ => {
+                ordered.append(&mut said);
+                ordered.push(record);
+            }
+        }
+    }
+    ordered.append(&mut said);
+    ordered
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use ractor::Actor;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
+use tokio::process::Child;
 use tokio::sync::Mutex;
 
 use crate::init_actor::{SandboxInit, SandboxInitArgs};
@@ -28,6 +29,8 @@ use crate::role;
 
 /// How long a boundary may take to build.
 const SET_UP: Duration = Duration::from_secs(20);
+/// How long an init may take to end.
+const CLOSE: Duration = Duration::from_secs(2);
 /// A reply of the file worker is never longer than this.
 const FRAME_LIMIT: u32 = 256 * 1024 * 1024;
 
@@ -111,9 +114,19 @@ impl Sandboxes {
         })
     }
 
-    /// Lets go of every init: each ends when the last actor that uses it does.
+    /// Ends every init with all that runs in it, and waits until they are gone, 2 s at the most.
     pub async fn close(&self) {
-        self.inner.inits.lock().await.clear();
+        let inits: Vec<_> = self
+            .inner
+            .inits
+            .lock()
+            .await
+            .drain()
+            .map(|(_, init)| init)
+            .collect();
+        for init in inits {
+            init.close().await;
+        }
     }
 
     /// The init of a policy, started if it is not running.
@@ -137,6 +150,7 @@ impl Sandboxes {
 pub struct InitHandle {
     control: AsyncFd<OwnedFd>,
     worker: Mutex<UnixStream>,
+    child: Mutex<Child>,
     next: AtomicU64,
     dead: AtomicBool,
 }
@@ -182,8 +196,6 @@ impl InitHandle {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        // Not waited for here: the runtime reaps it.
-        drop(child);
         sys::set_nonblocking(control.as_fd()).map_err(failed)?;
         sys::set_nonblocking(worker.as_fd()).map_err(failed)?;
         let worker = UnixStream::from_std(worker.into()).map_err(failed)?;
@@ -191,6 +203,7 @@ impl InitHandle {
         let init = Self {
             control,
             worker: Mutex::new(worker),
+            child: Mutex::new(child),
             next: AtomicU64::new(1),
             dead: AtomicBool::new(false),
         };
@@ -215,6 +228,14 @@ impl InitHandle {
         let SetUpDone(result) =
             serde_json::from_slice(&bytes).map_err(|_| died("it ended while it was set up"))?;
         result.map(|()| init)
+    }
+
+    /// Ends it, and waits until it is gone.
+    async fn close(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+        sys::shut_down(self.control.get_ref().as_fd());
+        // One that hangs in the kernel cannot be waited for; it has nothing to serve any more.
+        let _ = tokio::time::timeout(CLOSE, self.child.lock().await.wait()).await;
     }
 
     /// Whether it was seen to be gone.

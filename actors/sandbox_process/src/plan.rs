@@ -13,6 +13,8 @@ pub struct Plan {
     pub bounded: bool,
     /// Writable trees, outermost first.
     pub roots: Vec<PathBuf>,
+    /// Read-only trees that stay visible below a private /tmp.
+    pub visible: Vec<PathBuf>,
     /// Existing paths inside them that stay read-only.
     pub protected: Vec<PathBuf>,
     /// Paths inside them that must not come into being: an empty directory is put there while the init lives.
@@ -38,6 +40,7 @@ impl Plan {
         let mut plan = Self {
             bounded,
             roots: Vec::new(),
+            visible: Vec::new(),
             protected: Vec::new(),
             missing: Vec::new(),
             denied_dirs: Vec::new(),
@@ -52,6 +55,19 @@ impl Plan {
             for root in &policy.roots {
                 plan.root(root)?;
             }
+        }
+        if policy.mode == SandboxMode::ReadOnly {
+            let hidden = |path: &PathBuf| {
+                ["/tmp", "/var/tmp"]
+                    .iter()
+                    .any(|tmp| path.starts_with(tmp) && path != Path::new(tmp))
+            };
+            plan.visible = policy
+                .roots
+                .iter()
+                .filter_map(|root| root.canonicalize().ok())
+                .filter(hidden)
+                .collect();
         }
         // An outer tree is mounted before what lies inside it.
         plan.roots.sort();

@@ -151,7 +151,8 @@ impl Actor for Session {
                 state.shaped = 0;
                 state.step(Event::HarnessRestarted);
             }
-            SessionMsg::PeerRestarted(Who::Approval | Who::Session) => {}
+            SessionMsg::PeerRestarted(Who::Session) => state.reachable(),
+            SessionMsg::PeerRestarted(Who::Approval) => {}
             SessionMsg::View(reply) => drop(reply.send(state.view())),
         }
         Ok(())
@@ -243,6 +244,14 @@ impl SessionState {
             self.args
                 .fault
                 .hit(&format!("session.committed.{}", committed.id.number));
+        }
+    }
+
+    /// What was sent while this actor started may have been answered to an empty peer.
+    fn reachable(&mut self) {
+        self.resend();
+        if matches!(self.machine.phase, crate::core::Phase::Recovering) {
+            self.act(Effect::AskReport);
         }
     }
 

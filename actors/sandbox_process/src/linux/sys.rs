@@ -210,6 +210,12 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     Ok((buffer, fds))
 }
 
+/// Closes a connection for both sides, whoever else holds the socket.
+pub fn shut_down(socket: BorrowedFd<'_>) {
+    // SAFETY: takes a descriptor and a number. A socket that is closed already needs no more.
+    let _ = unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
 /// Leaves namespaces of the caller for new ones.
 pub fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: changes only the caller's namespaces; the process has one thread.

@@ -72,7 +72,7 @@ pub fn build(plan: &Plan) -> Result<(), SpawnFailure> {
     let root = Path::new("/");
     sys::mount(c"none", root, None, libc::MS_REC | libc::MS_PRIVATE, None)
         .map_err(step("private".to_owned()))?;
-    let mut writable = Vec::new();
+    let mut kept = Vec::new();
     let mut roots = plan.roots.clone();
     if plan.share_tmp {
         roots.extend(
@@ -86,7 +86,14 @@ pub fn build(plan: &Plan) -> Result<(), SpawnFailure> {
         let tree =
             sys::clone_tree(&path, true).map_err(step(format!("clone {}", path.display())))?;
         sys::make_harmless(&tree).map_err(step(format!("nosuid {}", path.display())))?;
-        writable.push((path, tree));
+        kept.push((path, tree));
+    }
+    for path in &plan.visible {
+        let tree =
+            sys::clone_tree(path, true).map_err(step(format!("clone {}", path.display())))?;
+        sys::make_read_only(Some(&tree), Path::new(""), true)
+            .map_err(step(format!("read-only {}", path.display())))?;
+        kept.push((path.clone(), tree));
     }
     let devices = clone_devices().map_err(step("devices".to_owned()))?;
     sys::make_read_only(None, root, true).map_err(step("read-only /".to_owned()))?;
@@ -95,9 +102,9 @@ pub fn build(plan: &Plan) -> Result<(), SpawnFailure> {
     if !plan.share_tmp {
         private_tmp().map_err(step("private /tmp".to_owned()))?;
     }
-    for (path, tree) in &writable {
+    for (path, tree) in &kept {
         mount_point(path).map_err(step(format!("mount point {}", path.display())))?;
-        sys::attach_tree(tree, path).map_err(step(format!("writable {}", path.display())))?;
+        sys::attach_tree(tree, path).map_err(step(format!("attach {}", path.display())))?;
     }
     for path in plan
         .protected
@@ -107,10 +114,12 @@ pub fn build(plan: &Plan) -> Result<(), SpawnFailure> {
     {
         protect(path).map_err(step(format!("protect {}", path.display())))?;
     }
-    for path in &plan.denied_dirs {
+    // What the private directories hide already has no place to be covered at.
+    let visible = |path: &&PathBuf| path.symlink_metadata().is_ok();
+    for path in plan.denied_dirs.iter().filter(visible) {
         deny_dir(path).map_err(step(format!("deny {}", path.display())))?;
     }
-    for path in &plan.denied_files {
+    for path in plan.denied_files.iter().filter(visible) {
         deny_file(path).map_err(step(format!("deny {}", path.display())))?;
     }
     Ok(())
