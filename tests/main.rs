@@ -2,6 +2,7 @@
 //!
 //! One binary, so that one link serves all of them. What one crate can show alone is tested in that crate.
 
+mod cases;
 mod crash;
 mod exec;
 mod kill;

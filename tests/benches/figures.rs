@@ -3,6 +3,11 @@
 //! Each case runs in a process of its own (this program again, with the case's name), because the system counts the
 //! CPU time and peak memory of ended children per parent. Nothing is asserted: figures depend on the machine.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "printing a table is what this program does"
+)]
+
 #[path = "../support/server.rs"]
 #[allow(dead_code, reason = "the tests use the rest of it")]
 mod server;
@@ -19,8 +24,11 @@ use tempfile::TempDir;
 /// Runs of each case; the table shows the smallest, the median and the largest.
 const ROUNDS: usize = 9;
 
-/// The cases, with what they show.
-const CASES: [(&str, fn(&Scratch) -> Command, &str); 11] = [
+/// A case: its name, what it runs, and what it shows.
+type Case = (&'static str, fn(&Scratch) -> Command, &'static str);
+
+/// The cases.
+const CASES: [Case; 11] = [
     ("version", version, "`--version`"),
     ("plain-true", plain_true, "spawn of `true`, nothing else"),
     (

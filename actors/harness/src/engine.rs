@@ -51,6 +51,7 @@ pub enum ShapeError {
 pub struct Engine {
     profile: Arc<Profile>,
     encoder: SharedEncoder,
+    #[allow(clippy::type_complexity)]
     head: Option<(Arc<ModelProfile>, WireHead, Bytes, Arc<[WireTool]>)>,
     items: Vec<Bytes>,
     bytes: usize,

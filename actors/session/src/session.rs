@@ -91,6 +91,12 @@ impl Actor for Session {
         {
             args.sink.skip_to(last.seq);
         }
+        if args.resumed {
+            for text in &loaded.warnings {
+                args.sink
+                    .publish(interpreter_messages::ui::Event::Notice { text: text.clone() });
+            }
+        }
         let mut narrator = Narrator::default();
         let mut conversation = Conversation::default();
         for record in &loaded.records {

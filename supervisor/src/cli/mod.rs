@@ -33,7 +33,7 @@ struct Cli {
 enum Command {
     /// Carry out one request and exit
     #[command(after_help = exec::EXAMPLES)]
-    Exec(exec::ExecCommand),
+    Exec(Box<exec::ExecCommand>),
     /// Go on with an earlier session
     #[command(after_help = resume::EXAMPLES)]
     Resume(resume::ResumeCommand),
@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
     interpreter_sandbox_process::role::run_if_role(interpreter_tool_executor::file_worker::serve);
     let cli = Cli::parse();
     let result = match cli.command {
-        Some(Command::Exec(command)) => exec::main(cli.flags, command),
+        Some(Command::Exec(command)) => exec::main(cli.flags, *command),
         Some(Command::Resume(command)) => resume::main(cli.flags, command),
         Some(Command::Demo(command)) => demo::main(&command),
         Some(Command::Sandbox(command)) => sandbox::main(cli.flags, command),

@@ -241,7 +241,7 @@ fn deny_file(path: &Path) -> io::Result<()> {
     let empty = Path::new("/dev/.denied");
     if !empty.exists() {
         File::create(empty)?;
-        std::fs::set_permissions(empty, std::fs::Permissions::from_mode(0))?;
+        std::fs::set_permissions(empty, std::fs::Permissions::from_mode(0o0))?;
     }
     let tree = sys::clone_tree(empty, false)?;
     sys::make_read_only(Some(&tree), Path::new(""), false)?;
