@@ -116,9 +116,18 @@ impl CommandFlow {
         }
     }
 
+    /// What is judged and shown: the script, and with it any shell that the model chose, because that is what runs.
+    fn shown(&self) -> String {
+        if self.exec.shell.is_none() && !self.exec.login {
+            return self.exec.command.clone();
+        }
+        let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
+        self.argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    }
+
     fn ask(&mut self) -> Vec<Effect> {
         let subject = Subject::Command {
-            command: self.exec.command.clone(),
+            command: self.shown(),
             cwd: self.cwd.clone(),
             escalated: self.exec.escalate,
         };

@@ -213,3 +213,26 @@ fn inputs_that_do_not_fit_have_no_effect() {
         assert_eq!(stdin("x", None, Some(0)).step(input, 0), []);
     }
 }
+
+#[test]
+fn a_shell_that_the_model_chose_is_part_of_what_is_judged() {
+    for (shell, login, expected) in [
+        (None, false, "ls"),
+        (Some("./evil.sh"), false, "'./evil.sh' '-c' 'ls'"),
+        (None, true, "'/bin/sh' '-lc' 'ls'"),
+    ] {
+        let mut flow = exec(|exec| {
+            exec.shell = shell.map(Into::into);
+            exec.login = login;
+        });
+        let asked = flow.step(Input::Begin, 0);
+        let Some(Effect::Ask(request)) = asked.first() else {
+            panic!("{asked:?}")
+        };
+        let interpreter_messages::approval::Subject::Command { command, .. } = &request.subject
+        else {
+            panic!("{request:?}")
+        };
+        assert_eq!(command, expected);
+    }
+}
