@@ -118,7 +118,7 @@ impl CommandFlow {
 
     /// What is judged and shown: the script, and with it any shell that the model chose, because that is what runs.
     fn shown(&self) -> String {
-        if self.exec.shell.is_none() && !self.exec.login {
+        if self.exec.shell.is_none() {
             return self.exec.command.clone();
         }
         let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));

@@ -9,8 +9,7 @@ use interpreter_messages::ProcessId;
 use interpreter_messages::approval::{ApprovalMsg, ApprovalRequest};
 use interpreter_messages::policy::{SandboxMode, SandboxPolicy};
 use interpreter_messages::process::{
-    ProcessInternal, ProcessMsg, ProcessSnapshot, ProcessSpec, SandboxInitMsg, SpawnFailure,
-    SpawnInit, SpawnProcess,
+    ProcessMsg, ProcessSnapshot, ProcessSpec, SandboxInitMsg, SpawnFailure, SpawnInit, SpawnProcess,
 };
 use interpreter_messages::session::SessionMsg;
 use interpreter_messages::tool::ExitStatus;
@@ -263,11 +262,14 @@ impl Actor for FakeProcess {
                 state.waiting.push((tick, from, reply));
                 if let Some(ms) = within_ms {
                     myself.send_after(Duration::from_millis(ms), move || {
-                        ProcessMsg::Internal(ProcessInternal::Tick(tick))
+                        ProcessMsg::Internal(Box::new(tick))
                     });
                 }
             }
-            ProcessMsg::Internal(ProcessInternal::Tick(tick)) => state.answer(Some(tick)),
+            ProcessMsg::Internal(tick) => {
+                let tick = tick.downcast::<u64>().map_err(|_| "not a tick")?;
+                state.answer(Some(*tick));
+            }
             ProcessMsg::Stdin { bytes, reply } => {
                 state.output.extend_from_slice(&bytes);
                 state.log.stdin.lock().expect("whole").extend(bytes);
