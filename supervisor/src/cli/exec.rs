@@ -85,9 +85,9 @@ fn begin(flags: &ExecFlags, argument: Option<&str>, which: Option<&Which>) -> an
     for warning in &prepared.warnings {
         warn(warning);
     }
-    // Without an explicit policy nobody is asked: a script must not wait for an answer.
-    let asks = flags.session.approval.is_some() && !flags.json;
-    let terminal = asks && io::stderr().is_terminal() && std::fs::File::open("/dev/tty").is_ok();
+    // Questions go to the terminal itself, whatever stdin and stdout are; without one, nobody can be asked.
+    let terminal =
+        !flags.json && io::stderr().is_terminal() && std::fs::File::open("/dev/tty").is_ok();
     let settings = prepared.settings(
         &flags.session,
         Surface::Exec { terminal },

@@ -194,14 +194,10 @@ impl Run {
             || text.is_finished(),
         )
         .await;
-        let id = open.session.id;
         open.tree.shutdown().await;
         pen.finish().await;
         signals.abort();
         shown?;
-        if interactive {
-            complain_softly(&format!("to go on later: interpreter resume {id}"));
-        }
         Ok(0)
     }
 }
@@ -212,12 +208,6 @@ pub struct Show {
     pub mode: ExecMode,
     /// Whether a person can be asked on the terminal.
     pub ask: bool,
-}
-
-fn complain_softly(text: &str) {
-    use std::io::Write;
-    // There is nobody left to tell when stderr is closed.
-    let _ = writeln!(io::stderr(), "{text}");
 }
 
 fn turns(records: &[Arc<Record>]) -> u64 {
