@@ -553,3 +553,6 @@ fn invalid(id: &str, file: &str, line: Option<usize>, reason: &str) -> ProfileEr
         reason: reason.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,7 +134,7 @@ fn ok(call: &CallId, output: &ToolOutput, cwd: &Path) -> Value {
                 .iter()
                 .map(|change| Change::of(change, cwd))
                 .collect();
-            context! { changes => changes, wall_short => "0.0" }
+            context! { changes => changes }
         }
         ToolOutput::Lines { lines, left_out } => context! { lines => lines, left_out => left_out },
         ToolOutput::Plan { plan } => context! { explanation => plan.explanation },
