@@ -933,3 +933,6 @@ fn invalid_text(name: &str, why: &InvalidCall) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
