@@ -382,3 +382,27 @@ fn resuming_something_unknown_is_refused() {
     assert_eq!(run.stdout, "");
     assert!(run.stderr.contains("01a22fe2"), "{}", run.stderr);
 }
+
+#[test]
+fn a_silent_server_ends_the_turn_and_says_how_long_it_was_silent() {
+    let world = World::new();
+    let half = event(&json!({"choices":[{"index":0,"delta":{"content":"half"}}]}));
+    let silent = Answer {
+        end: End::Hold(std::time::Duration::from_secs(3)),
+        ..Answer::sse(half)
+    };
+    let server = Server::start([silent]);
+    world.config(&format!(
+        "model = \"m\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nname = \"Mock\"\nbase_url = \"{}\"\n\
+         stream_idle_timeout_ms = 300\nrequest_max_retries = 0\nstream_max_retries = 0\n",
+        server.base_url()
+    ));
+    let run = world.run(["exec", "--json", "hi"]).exits(1);
+    assert!(run.stdout.contains("0.3 s"), "{}", run.stdout);
+    assert_eq!(server.seen()[0].line, "POST /v1/chat/completions HTTP/1.1");
+    assert!(
+        !run.stdout.contains("agent_message"),
+        "half an answer is not one: {}",
+        run.stdout
+    );
+}

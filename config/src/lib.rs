@@ -2,7 +2,7 @@
 //!
 //! [`Config::load`] merges the layers and knows where each value came from, so that every complaint names file, line
 //! and the nearest thing that would have been right. From a [`Config`] come a model ([`Config::choose_model`]), a
-//! sandbox policy ([`Config::sandbox_policy`]) and the plain settings. [`env`] and [`instructions`] are independent of
+//! sandbox policy ([`Config::sandbox_policy`]) and the plain settings. [`mod@env`] and [`instructions`] are independent of
 //! it. Start with `load.rs`; the keys are in `keys.rs`, the providers in `catalogue.toml`.
 
 pub mod catalogue;

@@ -2,7 +2,7 @@
 //!
 //! One event in, an [`Output`] out: entries for the journal, and effects that are carried out when the entries are
 //! committed (write-ahead). The conversation is folded only from committed records, so what the machine knows and what
-//! a replay would find never differ. What to do after a commit follows from the conversation alone ([`Machine::go_on`]),
+//! a replay would find never differ. What to do after a commit follows from the conversation alone (`Machine::go_on`),
 //! which is why a crash at any commit loses nothing.
 
 use std::collections::{HashSet, VecDeque};
@@ -173,7 +173,7 @@ impl Output {
 pub enum Phase {
     /// Nothing to do.
     Idle,
-    /// For a commit, after which [`Machine::go_on`] decides.
+    /// For a commit, after which `Machine::go_on` decides.
     Committing,
     /// For what ToolPool still knows.
     Recovering,

@@ -164,7 +164,7 @@ impl Bench {
     }
 
     /// Brings a turn to its stream.
-    fn to_stream(&mut self) -> StreamId {
+    fn reach_stream(&mut self) -> StreamId {
         if let Phase::Gathering = self.machine.phase {
             let (turn, facts) = (self.machine.conversation.turn, Box::new(facts()));
             self.tell(Event::Harness(HarnessEvent::Gathered {
@@ -188,7 +188,7 @@ impl Bench {
 
     /// The model answers with this.
     fn answer(&mut self, finish: Finish, actions: Vec<Action>) {
-        let stream = self.to_stream();
+        let stream = self.reach_stream();
         let response = ModelResponse {
             finish: Some(finish),
             ..ModelResponse::default()
@@ -458,7 +458,7 @@ fn an_interrupt_closes_what_is_open_and_what_waits_begins_the_next_turn() {
 fn an_interrupt_stops_the_stream_and_its_late_answer_is_ignored() {
     let mut bench = Bench::new();
     bench.say("hi");
-    let stream = bench.to_stream();
+    let stream = bench.reach_stream();
     bench.tell(Event::Interrupt {
         now: false,
         by: "user",
@@ -480,7 +480,7 @@ fn an_interrupt_stops_the_stream_and_its_late_answer_is_ignored() {
 fn a_broken_stream_is_asked_again_as_often_as_allowed() {
     let mut bench = Bench::new();
     bench.say("hi");
-    let mut stream = bench.to_stream();
+    let mut stream = bench.reach_stream();
     for attempt in 0..2 {
         assert_eq!(stream.attempt, attempt);
         bench.tell(Event::Stream {
@@ -498,7 +498,7 @@ fn a_broken_stream_is_asked_again_as_often_as_allowed() {
     });
     assert_eq!(bench.failure(), Some(ErrorClass::Transport));
     bench.say("again");
-    let stream = bench.to_stream();
+    let stream = bench.reach_stream();
     bench.tell(Event::Stream {
         stream,
         outcome: broken(false),
@@ -539,7 +539,7 @@ fn a_crash_of_the_harness_fails_the_turn_but_gathering_is_tried_again() {
     bench.asked();
     bench.tell(Event::HarnessRestarted);
     assert_eq!(bench.asked(), ["gather"]);
-    bench.to_stream();
+    bench.reach_stream();
     bench.tell(Event::HarnessRestarted);
     assert!(
         matches!(bench.machine.phase, Phase::Streaming { .. }),
@@ -659,7 +659,7 @@ proptest! {
                         let mut actions = vec![says("words")];
                         for _ in 0..n {
                             calls += 1;
-                            actions.push(if calls % 2 == 0 { reads(&format!("c{calls}")) } else { runs(&format!("c{calls}")) });
+                            actions.push(if calls.is_multiple_of(2) { reads(&format!("c{calls}")) } else { runs(&format!("c{calls}")) });
                         }
                         bench.tell(Event::Harness(HarnessEvent::Absorbed { stream, actions }));
                     }

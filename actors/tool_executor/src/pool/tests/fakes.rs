@@ -288,7 +288,7 @@ impl Actor for FakeProcess {
                 }
             }
             ProcessMsg::Release => state.released = true,
-            ProcessMsg::Resize { .. } | ProcessMsg::Internal(_) => {}
+            ProcessMsg::Resize { .. } => {}
         }
         if state.exit.is_some() {
             state.answer(None);
