@@ -6,5 +6,6 @@ mod cases;
 mod crash;
 mod exec;
 mod kill;
+mod sandbox;
 mod support;
 mod workspace;

@@ -143,7 +143,8 @@ pub struct Run {
 }
 
 impl Run {
-    fn of(output: Output) -> Self {
+    /// Takes an output apart.
+    pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),

@@ -231,7 +231,7 @@ impl InitHandle {
     }
 
     /// Ends it, and waits until it is gone.
-    async fn close(&self) {
+    pub async fn close(&self) {
         self.dead.store(true, Ordering::SeqCst);
         sys::shut_down(self.control.get_ref().as_fd());
         // One that hangs in the kernel cannot be waited for; it has nothing to serve any more.

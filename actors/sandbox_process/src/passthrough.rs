@@ -76,6 +76,8 @@ pub async fn run_command(
             Some(()) = hang_up.recv() => init.signal(launched.id, libc::SIGHUP),
         }
     };
+    // What stood in for missing protected names is removed before we are done.
+    init.close().await;
     match status {
         Status::Failed(failure) => Err(failure),
         Status::Code(code) => Ok(code),
