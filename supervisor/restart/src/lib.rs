@@ -53,7 +53,9 @@ impl Backoff {
     /// The wait before the restart that follows the n-th recent failure (from 1).
     #[must_use]
     pub fn delay(self, failures: usize) -> Duration {
-        let at = failures.saturating_sub(1).min(self.0.len().saturating_sub(1));
+        let at = failures
+            .saturating_sub(1)
+            .min(self.0.len().saturating_sub(1));
         self.0.get(at).copied().unwrap_or_default()
     }
 }

@@ -75,7 +75,9 @@ mod children {
     }
 
     async fn idle() -> ActorCell {
-        let (actor, _) = Actor::spawn(None, Idle, ()).await.expect("an idle actor starts");
+        let (actor, _) = Actor::spawn(None, Idle, ())
+            .await
+            .expect("an idle actor starts");
         actor.get_cell()
     }
 
