@@ -416,7 +416,6 @@ fn exit_codes_and_streams_are_the_commands_own() {
 
 #[test]
 fn ordinary_work_goes_on_inside() {
-    let world = World::new();
     let work = [
         "git -c user.name=a -c user.email=a@b init -q repo && cd repo && touch f && git add f && git -c user.name=a -c user.email=a@b commit -qm x && git log --oneline | grep -q x",
         "python3 -c 'import subprocess, asyncio, multiprocessing as m; subprocess.run([\"true\"], check=True); asyncio.run(asyncio.sleep(0)); p = m.Process(target=print); p.start(); p.join(); assert p.exitcode == 0'",
