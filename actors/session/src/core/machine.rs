@@ -231,6 +231,9 @@ pub struct Machine {
     interrupt: Option<(bool, &'static str)>,
     /// Calls that ToolPool has.
     running: HashSet<CallId>,
+    /// Calls whose intent or outcome is on its way into the journal: told again, it must not go there twice.
+    intending: HashSet<CallId>,
+    settling: HashSet<CallId>,
     gathered: Option<TurnId>,
     gather_tries: u32,
     /// A re-ask waits for its `RequestStarted`.
@@ -251,6 +254,8 @@ impl Machine {
             pending: 0,
             interrupt: None,
             running: HashSet::new(),
+            intending: HashSet::new(),
+            settling: HashSet::new(),
             gathered: None,
             gather_tries: 0,
             again: None,
@@ -269,6 +274,13 @@ impl Machine {
         let output = self.decide(event);
         if !output.entries.is_empty() {
             self.pending += 1;
+        }
+        for entry in &output.entries {
+            match entry {
+                Entry::ToolOutcome { call, .. } => drop(self.settling.insert(call.clone())),
+                Entry::ToolIntent { call, .. } => drop(self.intending.insert(call.clone())),
+                _ => {}
+            }
         }
         output
     }
@@ -464,8 +476,15 @@ impl Machine {
     /// Takes a committed record in.
     pub fn fold(&mut self, record: &Arc<Record>) {
         self.conversation.apply(record);
-        if let Entry::ToolOutcome { call, .. } = &record.entry {
-            self.running.remove(call);
+        match &record.entry {
+            Entry::ToolOutcome { call, .. } => {
+                self.running.remove(call);
+                self.settling.remove(call);
+            }
+            Entry::ToolIntent { call, .. } => {
+                self.intending.remove(call);
+            }
+            _ => {}
         }
     }
 
@@ -825,7 +844,8 @@ impl Machine {
                 let Some(known) = self.conversation.call(&call) else {
                     return Output::default();
                 };
-                if known.answered {
+                let on_its_way = self.intending.contains(&call) || self.settling.contains(&call);
+                if known.answered || on_its_way {
                     return Output::default();
                 }
                 if known.intent.is_some() {
@@ -839,6 +859,7 @@ impl Machine {
                 };
                 Output::entries(vec![entry], true).with(Effect::Proceed(call))
             }
+            ToolEvent::Finished { call, .. } if self.settling.contains(&call) => Output::default(),
             ToolEvent::Finished { call, outcome } => {
                 let answered = self
                     .conversation
@@ -869,6 +890,11 @@ impl Machine {
         self.running.clear();
         for call in open.unanswered() {
             let id = &call.call.id;
+            if self.settling.contains(id) || self.intending.contains(id) {
+                // Its commit brings what follows.
+                self.running.insert(id.clone());
+                continue;
+            }
             match report
                 .iter()
                 .find(|status| status.call == *id)

@@ -589,6 +589,35 @@ fn after_a_crash_of_the_driver_the_turn_goes_on_with_what_still_runs() {
 }
 
 #[test]
+fn an_outcome_that_is_told_twice_before_its_commit_is_journalled_once() {
+    let mut bench = Bench::new();
+    bench.say("hi");
+    bench.answer(Finish::ToolCalls, vec![reads("a")]);
+    let finished = || {
+        Event::Tool(ToolEvent::Finished {
+            call: CallId::new("a"),
+            outcome: ok(),
+        })
+    };
+    let first = bench.machine.step(finished());
+    assert_eq!(first.entries.len(), 1);
+    assert!(bench.machine.step(finished()).entries.is_empty());
+    let phase = CallPhase::Finished(ok());
+    let status = CallStatus {
+        call: CallId::new("a"),
+        turn: TurnId(1),
+        phase,
+    };
+    assert!(
+        bench
+            .machine
+            .step(Event::ToolReport(vec![status]))
+            .entries
+            .is_empty()
+    );
+}
+
+#[test]
 fn a_lost_call_that_may_have_acted_is_told_and_not_run_again() {
     let mut bench = Bench::new();
     bench.say("hi");
