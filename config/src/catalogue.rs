@@ -68,3 +68,6 @@ pub fn providers() -> &'static [Provider] {
 pub fn provider(id: &str) -> Option<&'static Provider> {
     providers().iter().find(|provider| provider.id == id)
 }
+
+#[cfg(test)]
+mod tests;

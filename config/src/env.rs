@@ -67,8 +67,9 @@ const HARMLESS: [&str; 6] = [
     "GIT_COMMITTER_DATE",
 ];
 
-/// The short list of `inherit = "core"`.
-const CORE: [&str; 14] = [
+/// The list of `inherit = "core"`, and where nothing was chosen: who and where the user is, the terminal, and where
+/// toolchains live (list of the sandbox's design).
+const CORE: [&str; 31] = [
     "PATH",
     "HOME",
     "USER",
@@ -77,12 +78,41 @@ const CORE: [&str; 14] = [
     "LANG",
     "LANGUAGE",
     "TERM",
+    "COLORTERM",
+    "NO_COLOR",
     "TZ",
     "TMPDIR",
     "COLUMNS",
     "LINES",
     "PWD",
-    "COLORTERM",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "JAVA_HOME",
+    "NODE_PATH",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_DATE",
+    "CI",
+];
+
+/// Prefixes of more such names.
+const CORE_PREFIXES: [&str; 3] = ["LC_", "NVM_", "PYENV_"];
+
+/// Where to find a proxy, in any case; passed only without credentials.
+const PROXIES: [&str; 5] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "FTP_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
 ];
 
 /// The variables that a command sees, sorted by name.
@@ -108,7 +138,7 @@ pub fn clean(
 fn passes(policy: &EnvPolicy, name: &str, value: &str) -> bool {
     let inherited = match policy.inherit {
         EnvInherit::All => true,
-        EnvInherit::Core => CORE.contains(&name) || name.starts_with("LC_"),
+        EnvInherit::Core => is_core(name),
         EnvInherit::None => false,
     };
     let listed = policy.include_only.is_empty()
@@ -124,17 +154,29 @@ fn passes(policy: &EnvPolicy, name: &str, value: &str) -> bool {
         && !is_dangerous(name)
         && !holds_secret(policy, value)
         && !holds_credentials(value)
+        && !(is_proxy(name) && value.contains('@'))
+}
+
+fn is_core(name: &str) -> bool {
+    CORE.contains(&name)
+        || CORE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || is_proxy(name)
+}
+
+fn is_proxy(name: &str) -> bool {
+    PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(name))
 }
 
 /// What every program can read: other names (with `=`, spaces, `()`) are tricks or accidents.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn is_secret_name(name: &str) -> bool {
+/// Whether such a name usually holds a secret.
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     !HARMLESS.contains(&name.as_str()) && SECRET_PARTS.iter().any(|part| name.contains(part))
 }
@@ -153,10 +195,11 @@ fn holds_secret(policy: &EnvPolicy, value: &str) -> bool {
     })
 }
 
-/// A URL with a password, such as a proxy's.
+/// A URL with a password, such as a package index's, anywhere in the value.
 fn holds_credentials(value: &str) -> bool {
-    value.split_once("://").is_some_and(|(_, rest)| {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    value.split("://").skip(1).any(|rest| {
+        let ends = |c: char| c.is_whitespace() || "/?#".contains(c);
+        let authority = rest.split(ends).next().unwrap_or_default();
         authority
             .rsplit_once('@')
             .is_some_and(|(user, _)| user.contains(':'))

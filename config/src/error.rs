@@ -13,8 +13,10 @@ pub enum Origin {
         /// Line and column; `None` for the file as a whole.
         at: Option<(usize, usize)>,
     },
-    /// An override of the command line, as given.
+    /// An override of the command line, as given but for secrets.
     Flag(String),
+    /// Another argument of the command line, or a variable of the environment, as a person would name it.
+    Argument(String),
     /// Built in.
     Default,
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Origin {
             } => write!(f, "{}:{line}:{column}", path.display()),
             Self::File { path, at: None } => write!(f, "{}", path.display()),
             Self::Flag(text) => write!(f, "-c {text}"),
+            Self::Argument(text) => f.write_str(text),
             Self::Default => f.write_str("built-in default"),
         }
     }

@@ -31,3 +31,6 @@ pub fn home(var: impl Fn(&str) -> Option<String>) -> Result<PathBuf, ConfigError
     };
     Ok(PathBuf::from(user).join(".openinterpreter"))
 }
+
+#[cfg(test)]
+mod tests;

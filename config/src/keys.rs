@@ -9,7 +9,7 @@ pub enum Kind {
     Bool,
     /// A whole number from 0.
     Count,
-    /// A number.
+    /// A number from 0.
     Number,
     /// A list of texts.
     List,
@@ -25,7 +25,7 @@ impl Kind {
             Self::Text => "a text in quotes".to_owned(),
             Self::Bool => "true or false".to_owned(),
             Self::Count => "a whole number from 0".to_owned(),
-            Self::Number => "a number".to_owned(),
+            Self::Number => "a number from 0".to_owned(),
             Self::List => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
             Self::Word(words) => format!(
                 "one of {}",
@@ -109,6 +109,13 @@ pub const KEYS: &[(&str, Kind)] = &[
         "model_providers.*.supports_standalone_web_search",
         Kind::Bool,
     ),
+    ("model_providers.*.auth.command", Kind::Text),
+    ("model_providers.*.auth.args", Kind::List),
+    ("model_providers.*.auth.timeout_ms", Kind::Count),
+    ("model_providers.*.auth.refresh_interval_ms", Kind::Count),
+    ("model_providers.*.auth.cwd", Kind::Text),
+    ("model_providers.*.aws.profile", Kind::Text),
+    ("model_providers.*.aws.region", Kind::Text),
     ("model_providers.*.replay", Kind::Text),
     ("model_providers.*.vision", Kind::Bool),
     ("model_providers.*.echo_reasoning", Kind::Bool),
@@ -119,7 +126,8 @@ pub const KEYS: &[(&str, Kind)] = &[
     ("model_providers.*.prices.output", Kind::Number),
 ];
 
-/// Keys of Codex and of later versions: accepted, whatever is below them, and without effect here.
+/// Keys of Codex and of later versions: accepted, whatever is below them, and without effect here. Those of a table of
+/// ours are written with a dot.
 pub const LATER: &[&str] = &[
     "agents",
     "allow_login_shell",
@@ -176,6 +184,7 @@ pub const LATER: &[&str] = &[
     "responses_api_metadata",
     "review_model",
     "service_tier",
+    "shell_environment_policy.filters",
     "show_raw_agent_reasoning",
     "skills",
     "sqlite_home",
@@ -208,11 +217,20 @@ pub const NOT_FOR_PROJECTS: &[&str] = &[
     "shell_environment_policy",
     "permissions",
     "default_permissions",
-    "hooks",
-    "mcp_servers",
     "approvals",
     "journal",
 ];
+
+/// Whether a project's own configuration may not set what is at or below this first segment of a path.
+#[must_use]
+pub fn is_not_for_projects(first: &str) -> bool {
+    NOT_FOR_PROJECTS.contains(&first) || is_realtime_address(first)
+}
+
+/// `experimental_realtime_…base_url`: two addresses of Codex.
+fn is_realtime_address(first: &str) -> bool {
+    first.starts_with("experimental_realtime_") && first.ends_with("base_url")
+}
 
 /// What a path of a leaf is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,10 +246,18 @@ pub enum Known {
 /// Looks a path up.
 #[must_use]
 pub fn look_up(path: &[String]) -> Known {
-    if path
-        .first()
-        .is_some_and(|first| LATER.contains(&first.as_str()))
-    {
+    let Some(first) = path.first() else {
+        return Known::Unknown;
+    };
+    let is_later = |key: &&str| {
+        let segments: Vec<&str> = key.split('.').collect();
+        segments.len() <= path.len()
+            && segments
+                .iter()
+                .zip(path)
+                .all(|(known, given)| known == given)
+    };
+    if LATER.iter().any(is_later) || is_realtime_address(first) {
         return Known::Later;
     }
     let fits = |pattern: &str| {
@@ -260,6 +286,13 @@ pub fn is_table(path: &[String]) -> bool {
     })
 }
 
+/// First segments that are tables of ours.
+pub fn tables() -> impl Iterator<Item = &'static str> {
+    KEYS.iter()
+        .filter_map(|(pattern, _)| pattern.split_once('.'))
+        .map(|(table, _)| table)
+}
+
 /// Known names at the place where `path` goes wrong: its first unknown segment, and what could stand there.
 #[must_use]
 pub fn siblings(path: &[String]) -> (usize, Vec<&'static str>) {
@@ -280,7 +313,7 @@ pub fn siblings(path: &[String]) -> (usize, Vec<&'static str>) {
         .filter(|name| *name != "*")
         .collect();
     if wrong == 0 {
-        names.extend(LATER);
+        names.extend(LATER.iter().filter(|key| !key.contains('.')));
     }
     names.sort_unstable();
     names.dedup();

@@ -14,6 +14,7 @@ mod keys;
 mod load;
 mod model;
 mod sandbox;
+mod transport;
 pub mod trust;
 mod values;
 

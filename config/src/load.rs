@@ -3,16 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toml_edit::{Document, Item, Key, Table, TableLike, Value};
+use toml_edit::{Document, TableLike, Value};
 
 use crate::error::{Origin, did_you_mean};
-use crate::keys::{self, Kind, Known};
+use crate::keys::{self, Known};
 use crate::{ConfigError, trust};
+
+mod check;
+mod overrides;
+
+use overrides::Override;
 
 /// The system's layer.
 const SYSTEM_FILE: &str = "/etc/openinterpreter/config.toml";
 /// Folder of a project's own configuration.
 const PROJECT_FOLDER: &str = ".openinterpreter";
+/// What the name of a profile's file ends with.
+const PROFILE_ENDING: &str = ".config.toml";
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -66,24 +73,12 @@ impl Config {
             values: Values::new(),
             warnings: Vec::new(),
             strict: options.strict,
+            profile: options.profile.clone(),
         };
-        loader.file(Path::new(SYSTEM_FILE), false, &[])?;
-        loader.file(&options.home.join("config.toml"), false, &[])?;
+        loader.file(Path::new(SYSTEM_FILE), Source::User)?;
+        loader.file(&options.home.join("config.toml"), Source::User)?;
         if let Some(profile) = &options.profile {
-            let name_is_plain = profile
-                .chars()
-                .all(|c| c.is_alphanumeric() || "-_.".contains(c));
-            if !name_is_plain || profile.is_empty() {
-                return Err(ConfigError::missing(format!(
-                    "\"{profile}\" is not the name of a profile"
-                ))
-                .hint("a profile is a file NAME.config.toml in the home directory"));
-            }
-            loader.file(
-                &options.home.join(format!("{profile}.config.toml")),
-                true,
-                &[],
-            )?;
+            loader.file(&profile_file(&options.home, profile)?, Source::User)?;
         }
         let config = Self {
             values: loader.values.clone(),
@@ -92,11 +87,8 @@ impl Config {
         };
         if config.trust() == Some(trust::Trust::Trusted) {
             for folder in config.project_folders() {
-                loader.file(
-                    &folder.join(PROJECT_FOLDER).join("config.toml"),
-                    false,
-                    keys::NOT_FOR_PROJECTS,
-                )?;
+                let file = folder.join(PROJECT_FOLDER).join("config.toml");
+                loader.file(&file, Source::Project)?;
             }
         }
         for text in &options.overrides {
@@ -114,19 +106,21 @@ impl Config {
     /// What the user decided about the working directory, its project, or the repository of its worktree.
     #[must_use]
     pub fn trust(&self) -> Option<trust::Trust> {
-        trust::look_up(&self.cwd, &self.root_markers(), |path| {
-            let key = vec![
-                "projects".to_owned(),
-                path.to_string_lossy().into_owned(),
-                "trust_level".to_owned(),
-            ];
-            let word = self.values.get(&key)?.value.as_str()?.to_owned();
-            Some(if word == "trusted" {
-                trust::Trust::Trusted
-            } else {
-                trust::Trust::Untrusted
-            })
-        })
+        trust::look_up(&self.cwd, &self.root_markers(), |path| self.decision(path))
+    }
+
+    /// What `[projects."PATH"]` says of exactly this path.
+    fn decision(&self, path: &Path) -> Option<trust::Trust> {
+        let decided = self.values.iter().find(|(keys, _)| {
+            keys.len() == 3
+                && keys[0] == "projects"
+                && Path::new(&keys[1]) == path
+                && keys[2] == "trust_level"
+        });
+        match decided?.1.value.as_str()? {
+            "trusted" => Some(trust::Trust::Trusted),
+            _ => Some(trust::Trust::Untrusted),
+        }
     }
 
     /// Folders from the project's root down to the working directory.
@@ -144,55 +138,131 @@ impl Config {
     }
 }
 
+/// The file of a profile, which must be there.
+fn profile_file(home: &Path, name: &str) -> Result<PathBuf, ConfigError> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(
+            ConfigError::missing(format!("\"{name}\" is not the name of a profile"))
+                .hint("a profile is a file NAME.config.toml in the home directory"),
+        );
+    }
+    let path = home.join(format!("{name}{PROFILE_ENDING}"));
+    if path.exists() {
+        return Ok(path);
+    }
+    let there = profile_names(home);
+    let hint = match did_you_mean(name, there.iter().map(String::as_str)) {
+        Some(hint) => hint,
+        None if there.is_empty() => "there are no profiles yet: create that file".to_owned(),
+        None => format!("there are: {}", there.join(", ")),
+    };
+    let error = ConfigError::missing(format!(
+        "there is no profile \"{name}\": {} is missing",
+        path.display()
+    ));
+    Err(error.hint(hint))
+}
+
+/// The files of profiles in the home directory.
+pub(crate) fn profile_files(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().ends_with(PROFILE_ENDING))
+    })
+}
+
+/// Names of the profiles in the home directory, sorted.
+fn profile_names(home: &Path) -> Vec<String> {
+    let mut names: Vec<String> = profile_files(home)
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?;
+            Some(name.strip_suffix(PROFILE_ENDING)?.to_owned())
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Text of a layer's file; `None` where there is none.
+fn read(path: &Path) -> Result<Option<String>, ConfigError> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let whole = Origin::File {
+        path: path.to_path_buf(),
+        at: None,
+    };
+    let unreadable =
+        |error: std::io::Error| ConfigError::at(&whole, format!("cannot be read: {error}"));
+    let meta = match path.metadata() {
+        Ok(meta) => meta,
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    // Reading a fifo would wait for a writer.
+    if !meta.is_file() {
+        return Err(ConfigError::at(&whole, "is not a regular file").hint("put a TOML file there"));
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
+        let origin = Origin::File {
+            path: path.to_path_buf(),
+            at: Some(position(without_bom(&before), usize::MAX)),
+        };
+        ConfigError::at(&origin, "not valid UTF-8").hint("save the file as UTF-8")
+    })?;
+    Ok(Some(without_bom(&text).to_owned()))
+}
+
+fn without_bom(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// Whose file it is: a project's may not set everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    User,
+    Project,
+}
+
 struct Loader {
     values: Values,
     warnings: Vec<String>,
     strict: bool,
+    /// `--profile`
+    profile: Option<String>,
 }
 
 impl Loader {
-    /// Reads a file into the values. `must` be there; keys below `forbidden` are left out with a warning.
-    fn file(&mut self, path: &Path, must: bool, forbidden: &[&str]) -> Result<(), ConfigError> {
-        let whole = Origin::File {
+    /// Reads a file into the values, if it is there.
+    fn file(&mut self, path: &Path, source: Source) -> Result<(), ConfigError> {
+        let Some(text) = read(path)? else {
+            return Ok(());
+        };
+        let origin = |offset: Option<usize>| Origin::File {
             path: path.to_path_buf(),
-            at: None,
+            at: offset.map(|offset| position(&text, offset)),
         };
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must => return Ok(()),
-            Err(error) => return Err(ConfigError::at(&whole, format!("cannot be read: {error}"))),
-        };
-        let Ok(text) = String::from_utf8(bytes) else {
-            return Err(ConfigError::at(&whole, "is not valid UTF-8").hint("save it as UTF-8"));
-        };
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let document = Document::parse(text).map_err(|error| {
-            let at = error.span().map(|span| position(text, span.start));
-            let origin = Origin::File {
-                path: path.to_path_buf(),
-                at,
-            };
-            ConfigError::at(
-                &origin,
-                format!("not valid TOML: {}", error.message().trim()),
-            )
+        let document = Document::parse(text.as_str()).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let message = error.message().trim().replace('\n', ", ");
+            ConfigError::at(&origin(Some(start)), format!("not valid TOML: {message}"))
         })?;
-        let mut leaves = Vec::new();
-        flatten(document.as_table(), &mut Vec::new(), &mut leaves);
-        for (keys, value, offset) in leaves {
-            let at = offset.map(|offset| position(text, offset));
-            let origin = Origin::File {
-                path: path.to_path_buf(),
-                at,
-            };
-            if keys
-                .first()
-                .is_some_and(|first| forbidden.contains(&first.as_str()))
-            {
-                self.warnings.push(format!(
-                    "{origin}: a project may not set \"{}\"; ignored",
-                    keys.join(".")
-                ));
+        let mut found = Vec::new();
+        flatten(document.as_table(), &mut Vec::new(), &mut found);
+        let mut refused = Vec::new();
+        for (keys, value, offset) in found {
+            let origin = origin(offset);
+            if source == Source::Project && keys::is_not_for_projects(&keys[0]) {
+                if !refused.contains(&keys[0]) {
+                    self.warnings.push(format!(
+                        "{origin}: a project may not set \"{}\"; ignored",
+                        keys[0]
+                    ));
+                    refused.push(keys[0].clone());
+                }
                 continue;
             }
             self.take(keys, value, origin, self.strict)?;
@@ -201,16 +271,19 @@ impl Loader {
     }
 
     fn override_with(&mut self, text: &str) -> Result<(), ConfigError> {
-        let origin = Origin::Flag(text.to_owned());
-        let (keys, value) = parse_override(text)?;
-        let mut leaves = Vec::new();
+        let Override {
+            keys,
+            value,
+            origin,
+        } = overrides::parse(text)?;
+        let mut found = Vec::new();
         match value {
-            Value::InlineTable(table) if !matches!(keys::look_up(&keys), Known::Later) => {
-                flatten(&table, &mut keys.clone(), &mut leaves);
+            Value::InlineTable(table) if keys::is_table(&keys) => {
+                flatten(&table, &mut keys.clone(), &mut found);
             }
-            value => leaves.push((keys, value, None)),
+            value => found.push((keys, value, None)),
         }
-        for (keys, value, _) in leaves {
+        for (keys, value, _) in found {
             self.take(keys, value, origin.clone(), true)?;
         }
         Ok(())
@@ -227,135 +300,27 @@ impl Loader {
             Known::Key(kind) => kind,
             Known::Later => return Ok(()),
             Known::Unknown => {
-                let error = unknown(&keys, &origin);
-                if strict {
+                let error = check::unknown(&keys, &origin);
+                if strict || keys::is_table(&keys) || self.is_wanted_profile(&keys, &value) {
                     return Err(error);
                 }
                 self.warnings.push(error.to_string());
                 return Ok(());
             }
         };
-        check(&keys, kind, &value, &origin)?;
+        check::value(&keys, kind, &value, &origin)?;
+        check::variable(&keys, &origin)?;
         self.values.insert(keys, Leaf { value, origin });
         Ok(())
     }
-}
 
-fn unknown(keys: &[String], origin: &Origin) -> ConfigError {
-    let (wrong, known) = keys::siblings(keys);
-    let name = keys.join(".");
-    if keys::is_table(keys) {
-        let mut below = keys.to_vec();
-        below.push(String::new());
-        let (_, known) = keys::siblings(&below);
-        return ConfigError::at(origin, format!("\"{name}\" is a table, not a value")).hint(
-            format!(
-                "set a key below it, such as {name}.{}",
-                known.first().unwrap_or(&"NAME")
-            ),
-        );
+    /// Whether it is the old form of just the profile that the user asks for: leaving it out would be half done.
+    fn is_wanted_profile(&self, keys: &[String], value: &Value) -> bool {
+        let wanted = self.profile.as_deref();
+        let table = value.as_inline_table();
+        keys[0] == "profiles"
+            && wanted.is_some_and(|name| table.is_some_and(|table| table.contains_key(name)))
     }
-    if name == "profiles" || name.starts_with("profiles.") {
-        return ConfigError::at(origin, "profiles are files now").hint(
-            "move the table to NAME.config.toml in the home directory and use --profile NAME",
-        );
-    }
-    let error = ConfigError::at(origin, format!("unknown key \"{name}\""));
-    match did_you_mean(&keys[wrong.min(keys.len() - 1)], known) {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
-}
-
-fn check(keys: &[String], kind: Kind, value: &Value, origin: &Origin) -> Result<(), ConfigError> {
-    let fits = match kind {
-        Kind::Text => value.is_str(),
-        Kind::Bool => value.is_bool(),
-        Kind::Count => value.as_integer().is_some_and(|number| number >= 0),
-        Kind::Number => value.is_integer() || value.is_float(),
-        Kind::List => value
-            .as_array()
-            .is_some_and(|list| list.iter().all(Value::is_str)),
-        Kind::Word(words) => match value.as_str() {
-            Some(word) if words.contains(&word) => true,
-            Some(word) => {
-                let error = ConfigError::at(
-                    origin,
-                    format!(
-                        "{} = \"{word}\": expected {}",
-                        keys.join("."),
-                        kind.describe()
-                    ),
-                );
-                return Err(match did_you_mean(word, words.iter().copied()) {
-                    Some(hint) => error.hint(hint),
-                    None => error,
-                });
-            }
-            None => false,
-        },
-    };
-    if fits {
-        return Ok(());
-    }
-    let message = format!(
-        "{}: expected {}, found {}",
-        keys.join("."),
-        kind.describe(),
-        shown(value)
-    );
-    Err(ConfigError::at(origin, message))
-}
-
-fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    let text = text.trim();
-    let cut: String = text.chars().take(60).collect();
-    let dots = if cut.len() < text.len() { "…" } else { "" };
-    format!("the {} {cut}{dots}", value.type_name())
-}
-
-/// Splits `a.b."c.d"=VALUE`: dotted path, then TOML or plain text.
-fn parse_override(text: &str) -> Result<(Vec<String>, Value), ConfigError> {
-    let origin = Origin::Flag(text.to_owned());
-    let Some((path, raw)) = split_at_equals(text) else {
-        return Err(ConfigError::at(&origin, "expected KEY=VALUE"));
-    };
-    let keys = Key::parse(path.trim()).map_err(|error| {
-        ConfigError::at(
-            &origin,
-            format!(
-                "\"{path}\" is not a key: {}",
-                error.to_string().lines().next_back().unwrap_or_default()
-            ),
-        )
-    })?;
-    let keys = keys.iter().map(|key| key.get().to_owned()).collect();
-    let raw = raw.trim();
-    let value = raw.parse::<Value>().unwrap_or_else(|_| {
-        let quoted = |mark: char| raw.len() >= 2 && raw.starts_with(mark) && raw.ends_with(mark);
-        let plain = if quoted('"') || quoted('\'') {
-            &raw[1..raw.len() - 1]
-        } else {
-            raw
-        };
-        Value::from(plain)
-    });
-    Ok((keys, value))
-}
-
-/// The first `=` outside quotes of the path.
-fn split_at_equals(text: &str) -> Option<(&str, &str)> {
-    let mut quote = None;
-    for (at, character) in text.char_indices() {
-        match (quote, character) {
-            (None, '=') => return Some((&text[..at], &text[at + 1..])),
-            (None, '"' | '\'') => quote = Some(character),
-            (Some(open), close) if open == close => quote = None,
-            _ => {}
-        }
-    }
-    None
 }
 
 /// Line and column of a byte offset, from 1; columns count characters.
@@ -370,44 +335,27 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, before[start..].chars().count() + 1)
 }
 
-/// All leaves below a table, with the offset of each key where known.
-fn flatten(
-    table: &dyn TableLike,
-    path: &mut Vec<String>,
-    out: &mut Vec<(Vec<String>, Value, Option<usize>)>,
-) {
+/// A value of a file with its path, and the offset of its key where known.
+type Found = (Vec<String>, Value, Option<usize>);
+
+/// All values below a table. A table where no table belongs is a value too: the check says what is wrong with it.
+fn flatten(table: &dyn TableLike, path: &mut Vec<String>, out: &mut Vec<Found>) {
     for (name, item) in table.iter() {
         path.push(name.to_owned());
-        let offset = table
-            .get_key_value(name)
-            .and_then(|(key, _)| key.span())
-            .map(|span| span.start);
-        match item {
-            Item::Table(inner) => flatten_table(inner, path, out, offset),
-            Item::Value(Value::InlineTable(inner))
-                if !matches!(keys::look_up(path), Known::Later) =>
-            {
-                flatten(inner, path, out);
+        match item.as_table_like() {
+            Some(inner) if keys::is_table(path) => flatten(inner, path, out),
+            _ => {
+                let offset = table
+                    .get_key_value(name)
+                    .and_then(|(key, _)| key.span())
+                    .map(|span| span.start);
+                if let Ok(value) = item.clone().into_value() {
+                    out.push((path.clone(), value, offset));
+                }
             }
-            Item::Value(value) => out.push((path.clone(), value.clone(), offset)),
-            Item::ArrayOfTables(_) => out.push((path.clone(), Value::from(true), offset)),
-            Item::None => {}
         }
         path.pop();
     }
-}
-
-fn flatten_table(
-    table: &Table,
-    path: &mut Vec<String>,
-    out: &mut Vec<(Vec<String>, Value, Option<usize>)>,
-    offset: Option<usize>,
-) {
-    if table.is_empty() && !keys::is_table(path) {
-        // An empty table of an unknown name is still a typo.
-        out.push((path.clone(), Value::from(true), offset));
-    }
-    flatten(table, path, out);
 }
 
 #[cfg(test)]

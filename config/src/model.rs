@@ -1,11 +1,10 @@
-//! Which model is asked, and how it is reached.
+//! Which model is asked, at which provider, and what is known of both. How it is reached: `transport.rs`. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use interpreter_messages::Secret;
 use interpreter_messages::model::{
-    Endpoint, HttpTransport, ModelChoice, ModelProfile, Prices, Transport, WireApi,
+    Endpoint, ModelChoice, ModelProfile, Prices, Transport, WireApi,
 };
 
 use crate::catalogue::{self, Provider};
@@ -63,32 +62,6 @@ impl Config {
             profile: Arc::new(profile),
             endpoint: Arc::new(endpoint),
         })
-    }
-
-    /// Values of all keys that this configuration or the environment holds, for the environment rules of tools.
-    #[must_use]
-    pub fn held_secrets(&self, var: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-        let mut held: Vec<String> = catalogue::providers()
-            .iter()
-            .flat_map(|provider| &provider.env_keys)
-            .filter_map(|name| var(name))
-            .collect();
-        for (path, leaf) in &self.values {
-            let [table, _, field, ..] = path.as_slice() else {
-                continue;
-            };
-            if table != "model_providers" {
-                continue;
-            }
-            let text = leaf.value.as_str().unwrap_or_default();
-            match field.as_str() {
-                "env_key" | "env_http_headers" => held.extend(var(text)),
-                "experimental_bearer_token" => held.push(text.to_owned()),
-                _ => {}
-            }
-        }
-        held.retain(|secret| secret.len() >= 6);
-        held
     }
 
     fn provider_of(
@@ -155,7 +128,8 @@ impl Config {
                 .map(|path| path[1].as_str()),
         );
         known.push(REPLAY);
-        known.dedup();
+        let mut seen = std::collections::HashSet::new();
+        known.retain(|id| seen.insert(*id));
         let origin = self
             .leaf("model_provider")
             .map_or(Origin::Default, |leaf| leaf.origin.clone());
@@ -167,12 +141,12 @@ impl Config {
         ))
     }
 
-    fn field(&self, provider: &str, name: &str) -> Option<&crate::load::Leaf> {
+    pub(crate) fn field(&self, provider: &str, name: &str) -> Option<&crate::load::Leaf> {
         let path = ["model_providers", provider, name].map(str::to_owned);
         self.values.get(path.as_slice())
     }
 
-    fn field_text(&self, provider: &str, name: &str) -> Option<String> {
+    pub(crate) fn field_text(&self, provider: &str, name: &str) -> Option<String> {
         self.field(provider, name)?
             .value
             .as_str()
@@ -191,19 +165,26 @@ impl Config {
             .ok()
     }
 
-    /// Name and text of each entry of a table of texts.
-    fn field_map(&self, provider: &str, name: &str) -> Vec<(String, String)> {
-        let inside = |path: &&Vec<String>| {
-            path.len() == 4
-                && path[0] == "model_providers"
-                && path[1] == provider
-                && path[2] == name
-        };
-        self.values
-            .iter()
-            .filter(|(path, _)| inside(path))
-            .filter_map(|(path, leaf)| Some((path[3].clone(), leaf.value.as_str()?.to_owned())))
-            .collect()
+    /// Where a field was set; the built-in default where it was not.
+    pub(crate) fn field_origin(&self, provider: &str, name: &str) -> Origin {
+        self.field(provider, name)
+            .map_or(Origin::Default, |leaf| leaf.origin.clone())
+    }
+
+    /// Name, text and origin of each entry of a table of texts.
+    pub(crate) fn field_map<'a>(
+        &'a self,
+        provider: &'a str,
+        name: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str, &'a Origin)> {
+        self.values.iter().filter_map(move |(path, leaf)| {
+            let [table, id, field, key] = path.as_slice() else {
+                return None;
+            };
+            let inside = table == "model_providers" && id == provider && field == name;
+            let text = leaf.value.as_str().filter(|_| inside)?;
+            Some((key.as_str(), text, &leaf.origin))
+        })
     }
 
     fn profile(
@@ -229,9 +210,7 @@ impl Config {
         let wire = match self.field_text(provider, "wire_api").as_deref() {
             None | Some("chat") => WireApi::Chat,
             Some(other) => {
-                let origin = self
-                    .field(provider, "wire_api")
-                    .map_or(Origin::Default, |leaf| leaf.origin.clone());
+                let origin = self.field_origin(provider, "wire_api");
                 return Err(ConfigError::at(
                     &origin,
                     format!("wire_api \"{other}\" is not supported yet"),
@@ -277,115 +256,5 @@ impl Config {
             cached: price("cached").unwrap_or(input),
             output,
         })
-    }
-
-    fn is_replay(&self, provider: &str) -> bool {
-        provider == REPLAY || self.field(provider, "replay").is_some()
-    }
-
-    fn replay_script(&self, provider: &str) -> Result<Option<std::path::PathBuf>, ConfigError> {
-        if !self.is_replay(provider) {
-            return Ok(None);
-        }
-        let leaf = self
-            .field(provider, "replay")
-            .or_else(|| self.leaf("replay"));
-        match leaf.and_then(|leaf| self.path(leaf)) {
-            Some(script) => Ok(Some(script)),
-            None => Err(
-                ConfigError::missing("the replay provider needs a transcript").hint(
-                    "use -c replay=FILE; the format is described in actors/model_stream/REPLAY.md",
-                ),
-            ),
-        }
-    }
-
-    fn http(
-        &self,
-        provider: &str,
-        known: Option<&Provider>,
-        var: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<HttpTransport, ConfigError> {
-        let own = if provider == "openai" {
-            self.text("openai_base_url")
-        } else {
-            None
-        };
-        let base_url = own
-            .or_else(|| self.field_text(provider, "base_url"))
-            .or_else(|| known.map(|known| known.base_url.clone()));
-        let Some(base_url) = base_url else {
-            return Err(
-                ConfigError::missing(format!("provider \"{provider}\" has no address"))
-                    .hint(format!("set base_url in [model_providers.{provider}]")),
-            );
-        };
-        if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
-            return Err(ConfigError::missing(format!(
-                "base_url \"{base_url}\" of provider \"{provider}\" is not a URL"
-            ))
-            .hint("it begins with https:// or http://"));
-        }
-        let (key, key_hint) = self.key(provider, known, var)?;
-        let mut headers: Vec<(String, Secret)> = self
-            .field_map(provider, "http_headers")
-            .into_iter()
-            .map(|(name, value)| (name, Secret::new(value)))
-            .collect();
-        for (name, variable) in self.field_map(provider, "env_http_headers") {
-            headers.extend(
-                var(&variable)
-                    .filter(|value| !value.is_empty())
-                    .map(|value| (name, Secret::new(value))),
-            );
-        }
-        Ok(HttpTransport {
-            base_url: base_url.trim_end_matches('/').to_owned(),
-            key,
-            key_hint: key_hint.or_else(|| known.and_then(|known| known.local.clone())),
-            headers,
-            query: self.field_map(provider, "query_params"),
-        })
-    }
-
-    /// The key, and where it can be set.
-    fn key(
-        &self,
-        provider: &str,
-        known: Option<&Provider>,
-        var: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(Option<Secret>, Option<String>), ConfigError> {
-        if let Some(token) = self.field_text(provider, "experimental_bearer_token") {
-            return Ok((
-                Some(Secret::new(token)),
-                Some("experimental_bearer_token in config.toml".to_owned()),
-            ));
-        }
-        let names = match self.field_text(provider, "env_key") {
-            Some(name) => vec![name],
-            None => known
-                .map(|known| known.env_keys.clone())
-                .unwrap_or_default(),
-        };
-        let Some(first) = names.first() else {
-            return Ok((None, None));
-        };
-        for name in &names {
-            if let Some(value) = var(name).filter(|value| !value.trim().is_empty()) {
-                return Ok((
-                    Some(Secret::new(value.trim())),
-                    Some(format!("the environment variable {name}")),
-                ));
-            }
-        }
-        let how = self
-            .field_text(provider, "env_key_instructions")
-            .unwrap_or_else(|| {
-                format!("export {first}=..., or use a local server with `-c model_provider=ollama`")
-            });
-        Err(ConfigError::missing(format!(
-            "no key for provider \"{provider}\": {first} is not set"
-        ))
-        .hint(how))
     }
 }

@@ -1,4 +1,4 @@
-//! The sandbox policy that configuration and flags add up to.
+//! The sandbox policy that configuration and flags add up to. Looks at directories; makes and changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,7 @@ use interpreter_messages::policy::{
     EnvInherit, EnvPolicy, SandboxMode, SandboxPolicy, SecretValue,
 };
 
+use crate::error::Origin;
 use crate::{Config, ConfigError};
 
 /// Names at the top of each writable root that stay read-only, also when missing.
@@ -41,13 +42,15 @@ const DENIED: [&str; 26] = [
     ".config/op",
 ];
 
-/// Below our own home: nothing there is a tool's business.
-const OWN: [&str; 6] = [
+/// Below our own home: nothing there is a tool's business. These are denied before they exist, since a session makes its
+/// own file after its policy was computed.
+const OWN: [&str; 7] = [
     "auth.json",
     "credentials",
     "sessions",
     "archived_sessions",
     "log",
+    "history.jsonl",
     "config.toml",
 ];
 
@@ -68,21 +71,27 @@ impl Config {
     /// The policy for commands and file tools of a session.
     ///
     /// # Errors
-    /// When a writable root does not exist or is no directory.
+    /// When the working directory or a writable root does not exist or is no directory.
     pub fn sandbox_policy(&self, options: &PolicyOptions) -> Result<SandboxPolicy, ConfigError> {
         let mode = options.mode.unwrap_or_else(|| self.sandbox_mode());
         let mut roots = Vec::new();
-        if mode == SandboxMode::ReadOnly {
-            // Not writable; named so that a private /tmp does not hide it.
-            push(&mut roots, directory(&self.cwd, "the working directory")?);
+        if mode != SandboxMode::DangerFullAccess {
+            // Not writable in `read-only`; named there so that a private /tmp does not hide it.
+            let cwd = directory(&self.cwd).map_err(|reason| unusable(&self.cwd, &reason, None))?;
+            push(&mut roots, cwd);
         }
         if mode == SandboxMode::WorkspaceWrite {
-            push(&mut roots, directory(&self.cwd, "the working directory")?);
-            for root in self.configured_roots() {
-                push(&mut roots, directory(&root, "writable root")?);
+            for (root, origin) in self.configured_roots() {
+                let root =
+                    directory(&root).map_err(|reason| unusable(&root, &reason, Some(&origin)))?;
+                push(&mut roots, root);
             }
             for root in &options.add_dirs {
-                push(&mut roots, directory(&self.cwd.join(root), "--add-dir")?);
+                let given = Origin::Argument(format!("--add-dir {}", root.display()));
+                let root = self.cwd.join(root);
+                let root =
+                    directory(&root).map_err(|reason| unusable(&root, &reason, Some(&given)))?;
+                push(&mut roots, root);
             }
         }
         let share_tmp = self
@@ -110,35 +119,32 @@ impl Config {
         })
     }
 
-    fn configured_roots(&self) -> Vec<PathBuf> {
+    fn configured_roots(&self) -> Vec<(PathBuf, Origin)> {
         let Some(leaf) = self.leaf("sandbox_workspace_write.writable_roots") else {
             return Vec::new();
         };
-        let one = |text: &str| {
-            let value = toml_edit::Value::from(text);
-            self.path(&crate::load::Leaf {
-                value,
-                origin: leaf.origin.clone(),
-            })
-        };
-        leaf.value
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|item| one(item.as_str()?))
+        let items = leaf.value.as_array().into_iter().flatten();
+        items
+            .filter_map(|item| Some((self.path(item.as_str()?, &leaf.origin), leaf.origin.clone())))
             .collect()
     }
 
+    /// Canonical paths that cannot be read: those of the user that exist, and all of ours.
     fn denied(&self, options: &PolicyOptions) -> Vec<PathBuf> {
         let user = options
             .user_home
             .iter()
-            .flat_map(|home| DENIED.iter().map(move |name| home.join(name)));
-        let own = OWN.iter().map(|name| self.home.join(name));
-        let mut denied: Vec<PathBuf> = user
-            .chain(own)
-            .filter_map(|path| path.canonicalize().ok())
-            .collect();
+            .flat_map(|home| DENIED.iter().map(move |name| home.join(name)))
+            .filter_map(|path| path.canonicalize().ok());
+        let home = self
+            .home
+            .canonicalize()
+            .unwrap_or_else(|_| self.home.clone());
+        let profiles = crate::load::profile_files(&self.home);
+        let own = OWN.iter().map(|name| home.join(name)).chain(profiles);
+        // A link is followed, so that what it leads to is denied; what does not exist yet is denied by its name.
+        let own = own.map(|path| path.canonicalize().unwrap_or(path));
+        let mut denied: Vec<PathBuf> = user.chain(own).collect();
         denied.sort();
         denied.dedup();
         denied
@@ -159,9 +165,10 @@ impl Config {
             .collect();
         EnvPolicy {
             inherit: match self.text("shell_environment_policy.inherit").as_deref() {
-                Some("core") => EnvInherit::Core,
+                Some("all") => EnvInherit::All,
                 Some("none") => EnvInherit::None,
-                _ => EnvInherit::All,
+                // The original inherits everything; a list is the safer start, and the user can say "all".
+                _ => EnvInherit::Core,
             },
             exclude: table("exclude"),
             include_only: table("include_only"),
@@ -177,16 +184,24 @@ fn push(roots: &mut Vec<PathBuf>, root: PathBuf) {
     }
 }
 
-fn directory(path: &Path, what: &str) -> Result<PathBuf, ConfigError> {
+/// The canonical path of a directory, or why it is none.
+fn directory(path: &Path) -> Result<PathBuf, String> {
     match path.canonicalize() {
         Ok(path) if path.is_dir() => Ok(path),
-        Ok(_) => Err(ConfigError::missing(format!(
-            "{what} {} is not a directory",
-            path.display()
-        ))),
-        Err(error) => Err(ConfigError::missing(format!(
-            "{what} {} cannot be used: {error}",
-            path.display()
-        ))),
+        Ok(_) => Err("it is not a directory".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
+
+fn unusable(path: &Path, reason: &str, origin: Option<&Origin>) -> ConfigError {
+    let message = format!("the directory {} cannot be used: {reason}", path.display());
+    match origin {
+        Some(origin) => {
+            ConfigError::at(origin, message).hint("create the directory, or leave it out")
+        }
+        None => ConfigError::missing(message).hint("start in a directory that exists"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -33,12 +33,27 @@ pub fn look_up(
 }
 
 /// The working directory of the repository that a linked worktree belongs to: `.git` is then a file that names
-/// `MAIN/.git/worktrees/NAME`.
+/// `MAIN/.git/worktrees/NAME`, whose `gitdir` names that file in turn. Without the way back anybody's `.git` file could
+/// claim the trust of another project.
 fn main_repository(root: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(root.join(".git")).ok()?;
-    let folder = root.join(text.strip_prefix("gitdir:")?.trim());
+    let link = root.join(".git");
+    if !link.metadata().ok()?.is_file() {
+        return None;
+    }
+    let text = std::fs::read_to_string(&link).ok()?;
+    let folder = root
+        .join(text.strip_prefix("gitdir:")?.trim())
+        .canonicalize()
+        .ok()?;
+    let back = std::fs::read_to_string(folder.join("gitdir")).ok()?;
+    let back = folder.join(back.trim()).canonicalize().ok()?;
     let worktrees = folder.parent()?;
     let git = worktrees.parent()?;
-    let fits = worktrees.file_name()? == "worktrees" && git.file_name()? == ".git";
+    let fits = back == link.canonicalize().ok()?
+        && worktrees.file_name()? == "worktrees"
+        && git.file_name()? == ".git";
     fits.then(|| git.parent().map(Path::to_path_buf)).flatten()
 }
+
+#[cfg(test)]
+mod tests;

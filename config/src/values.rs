@@ -46,18 +46,22 @@ impl Config {
         )
     }
 
-    /// A path: relative to its file's folder, or to the working directory for an override.
-    pub(crate) fn path(&self, leaf: &Leaf) -> Option<PathBuf> {
-        let text = leaf.value.as_str()?;
-        let path = match text.strip_prefix("~/") {
-            Some(rest) => self.home.parent()?.join(rest),
-            None => PathBuf::from(text),
+    /// A path: relative to its file's folder, or to the working directory for an override; `~` is the user's home.
+    pub(crate) fn path(&self, text: &str, origin: &Origin) -> PathBuf {
+        let user_home = || std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+        let below_home = match text.strip_prefix('~') {
+            Some("") => Some(""),
+            Some(rest) => rest.strip_prefix('/'),
+            None => None,
         };
-        let base = match &leaf.origin {
+        if let (Some(rest), Some(home)) = (below_home, below_home.and_then(|_| user_home())) {
+            return home.join(rest);
+        }
+        let base = match origin {
             Origin::File { path, .. } => path.parent().unwrap_or(&self.cwd),
-            Origin::Flag(_) | Origin::Default => &self.cwd,
+            Origin::Flag(_) | Origin::Argument(_) | Origin::Default => &self.cwd,
         };
-        Some(base.join(path))
+        base.join(text)
     }
 
     /// `harness`
@@ -113,16 +117,16 @@ impl Config {
     #[must_use]
     pub fn max_requests_per_turn(&self) -> u32 {
         self.count("max_requests_per_turn")
-            .and_then(|count| u32::try_from(count).ok())
-            .unwrap_or(200)
+            .map_or(200, |count| u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// `project_doc_max_bytes`; 32 KiB by default.
     #[must_use]
     pub fn project_doc_max_bytes(&self) -> usize {
         self.count("project_doc_max_bytes")
-            .and_then(|count| usize::try_from(count).ok())
-            .unwrap_or(32 * 1024)
+            .map_or(32 * 1024, |count| {
+                usize::try_from(count).unwrap_or(usize::MAX)
+            })
     }
 
     /// `project_doc_fallback_filenames`
